@@ -33,7 +33,9 @@
         "replayed."), \
     INT("train.cuda_graph_warmup_steps", "3", 0, 64, "steps", NULL, \
         train.cuda_graph_warmup_steps, "Runs before a capture: of the captured layer, or " \
-        "iterations of the job."),
+        "iterations of the job."), \
+    STRING("train.cuda_graph_modules", "", train.cuda_graph_modules, \
+        "Which parts of a layer Transformer Engine captures: attn, mlp or both; empty: all."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_FP8_OPTIONS_H */

@@ -221,6 +221,9 @@ typedef struct me_train_config {
     bool check_for_nan_in_loss_and_grad;
     me_cuda_graph cuda_graph_impl;
     int32_t cuda_graph_warmup_steps; /**< before a capture */
+    char cuda_graph_modules[64];     /**< of a layer; "": all */
+    bool cuda_graph_attention;       /**< derived: attention is captured */
+    bool cuda_graph_mlp;             /**< derived: what comes after it is */
 } me_train_config;
 
 /** FP8 of Transformer Engine's linear layers; the rest stays in params_dtype. */
@@ -421,15 +424,34 @@ typedef struct me_config {
     struct me_config_private *own; /**< strings, which options were set */
 } me_config;
 
+/** Before which iteration Transformer Engine captures layers as CUDA graphs; -1:
+ *  never. What comes before is the same from the second one on, so that no more
+ *  than a few are run. Local. */
+static inline int32_t me_config_capture_iteration(const me_config *config)
+{
+    enum {
+        MOST_BEFORE = 3
+    };
+
+    const int32_t steps = config->train.cuda_graph_warmup_steps;
+    return config->train.cuda_graph_impl != ME_CUDA_GRAPH_TE ? -1
+           : steps > MOST_BEFORE                             ? MOST_BEFORE
+                                                             : steps;
+}
+
 /**
- * Iterations that are run where @p iterations are asked for: with a dynamic
+ * Iterations that are run where @p iterations are asked for: two with graphs that
+ * are captured between iterations; with a dynamic
  * loss scale those all skip the optimizer, and as many follow in which it
  * steps, for the rest of the job's life. Local.
  */
 static inline int32_t me_config_iterations(const me_config *config,
                                            int32_t iterations)
 {
-    return config->train.has_dynamic_loss_scale ? 2 * iterations : iterations;
+    const int32_t captured = me_config_capture_iteration(config) + 2;
+    const int32_t n =
+        config->train.has_dynamic_loss_scale ? 2 * iterations : iterations;
+    return iterations > 1 && n < captured ? captured : n;
 }
 
 #endif /* MEMEST_MODEL_JOB_H */

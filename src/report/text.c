@@ -100,8 +100,8 @@ static me_status append_peak(const me_report *report, me_str *text)
 me_status me_text_append(const me_report *report, bool is_colored, me_str *text)
 {
     me_status (*const sections[])(const me_report *, me_str *) = {
-        me_text_ranks,  me_text_late, append_peak,     me_text_device,
-        me_text_graphs, me_text_host, me_text_volume,  me_text_time,
+        me_text_ranks,  me_text_late,    append_peak,    me_text_device,
+        me_text_graphs, me_text_host,    me_text_volume, me_text_time,
         me_text_links,  me_text_modules, me_text_course};
     me_text_summary(report, false, is_colored, text);
     me_status status = ME_OK;

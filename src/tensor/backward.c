@@ -12,13 +12,15 @@ static const me_op add_kernel = {"add", .dispatcher = "add.Tensor"};
 static const me_op add_in_place = {.dispatcher = "add_.Tensor"};
 
 /** Does autograd add in place? A view made in the backward keeps its base, so
- *  that it is not the only one to hold its storage. */
+ *  that it is not the only one to hold its storage; a replayed graph holds its
+ *  own. */
 static bool is_sum_in_place(const me_engine *e, const me_node *next,
                             const me_tensor *first)
 {
     return !e->has_dispatch_mode && !next->is_dtensor && first->refs == 1 &&
            first->storage != NULL && first->storage->refs == 1 &&
-           !first->is_view && me_is_dense(&first->shape, first->strides);
+           first->storage->mempool != ME_MEMPOOL_REPLAY && !first->is_view &&
+           me_is_dense(&first->shape, first->strides);
 }
 
 /** A new sum, held by another than a frame. Of DTensors one may be whole: this

@@ -113,7 +113,8 @@ enum {
  *  the all-reduce of gradients over copies of the shards; the second one of
  *  Transformer Engine's attention with context parallelism; that of shared
  *  experts; DeepEP's; the one that a job whose layers are to be captured as CUDA
- *  graphs works on until they are; the one that they are captured on. */
+ *  graphs works on until they are; the one that they are captured on;
+ *  that of warm-ups before a capture. */
 enum {
     ME_STREAM_DEFAULT = 0,
     ME_STREAM_SIDE = 1,
@@ -127,6 +128,7 @@ enum {
     ME_STREAM_RELOAD = 9,  /**< and back */
     ME_STREAM_BEFORE_CAPTURE = 10,
     ME_STREAM_CAPTURE = 11,
+    ME_STREAM_WARM_UP = 12,
     ME_STREAMS
 };
 

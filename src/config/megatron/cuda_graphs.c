@@ -98,10 +98,21 @@ static me_status check_offload(const me_config *config, me_diag *diag)
 
 static me_status check_modelled(const me_config *config, me_diag *diag)
 {
-    return is_impl(config, ME_CUDA_GRAPH_LOCAL) && config->parallel.torch_fsdp2
+    const me_cuda_graph impl = config->train.cuda_graph_impl;
+    const bool is_on = impl == ME_CUDA_GRAPH_LOCAL || impl == ME_CUDA_GRAPH_TE;
+    const char *other =
+        config->parallel.torch_fsdp2     ? "FSDP2 (--use-torch-fsdp2)"
+        : config->parallel.megatron_fsdp ? "Megatron-FSDP (--use-megatron-fsdp)"
+        : config->moe.overlap_expert_comm
+            ? "two micro-batches in turns "
+              "(--overlap-moe-expert-parallel-comm)"
+        : !config->pipeline.is_own
+            ? "an order of pipeline.schedule that is not Megatron-LM's own"
+            : NULL;
+    return is_on && other != NULL
                ? me_fail(diag, ME_ERR_UNSUPPORTED,
-                         "train.cuda_graph_impl = local with FSDP2 "
-                         "(--use-torch-fsdp2) is not modelled")
+                         "train.cuda_graph_impl = %s with %s is not modelled",
+                         me_choice_word(me_cuda_graph_choices, impl), other)
                : ME_OK;
 }
 

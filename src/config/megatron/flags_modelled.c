@@ -352,6 +352,14 @@ const me_flag_rule me_flags_modelled[] = {
      .constant = "transformer_engine"},
     {"--cuda-graph-warmup-steps:i", .option = "train.cuda_graph_warmup_steps",
      .needs = "--cuda-graph-impl --enable-cuda-graph --external-cuda-graph"},
+    {"--cuda-graph-modules:+attn|mlp|moe|moe_router|moe_preprocess|mamba|full|"
+     "full_iteration|full_iteration_inference",
+     .option = "train.cuda_graph_modules",
+     .needs = "--cuda-graph-impl --enable-cuda-graph --external-cuda-graph"},
+    {"--cuda-graph-scope:+attn|mlp|moe|moe_router|moe_preprocess|mamba|full|"
+     "full_iteration|full_iteration_inference",
+     .option = "train.cuda_graph_modules",
+     .needs = "--cuda-graph-impl --enable-cuda-graph --external-cuda-graph"},
     {"--recompute-granularity:full|selective",
      .option = "recompute.granularity"},
     {"--recompute-activations", .option = "recompute.granularity",

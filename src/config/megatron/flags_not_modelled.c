@@ -126,10 +126,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "quantisation", .effect = ME_EITHER(ANY)},
     {"--optimizer-cuda-graph", .note = "a CUDA graph of the optimizer",
      .effect = ME_EITHER(ANY)},
-    {"--cuda-graph-scope:+s --cuda-graph-modules:+s",
-     .needs = "--cuda-graph-impl --enable-cuda-graph --external-cuda-graph",
-     .neutral = "full|attn|mlp", .note = "CUDA graphs of parts of layers",
-     .effect = ME_EITHER(ANY)},
     {"--te-rng-tracker", // TE's modules take as much without it
      .needs = "--transformer-impl=local",
      .note = "random state for CUDA graphs", .effect = ME_EITHER(SMALL)},

@@ -161,26 +161,44 @@ static bool has_local_cross_entropy(const me_config *config)
            is_local(config);
 }
 
-/** Those of layers, by Megatron-LM itself, are. */
-static bool has_other_graphs(const me_config *config)
+static bool has_full_graph(const me_config *config)
 {
-    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE ||
-           config->train.cuda_graph_impl == ME_CUDA_GRAPH_FULL;
+    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_FULL;
+}
+
+static bool has_graphs_of_layers(const me_config *config)
+{
+    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL ||
+           config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE;
+}
+
+/** "moe_router" and its like; "full_iteration" is another implementation. */
+static bool has_graphs_of_parts(const me_config *config)
+{
+    const char *modules = config->train.cuda_graph_modules;
+    return has_graphs_of_layers(config) && (strstr(modules, "moe") != NULL ||
+                                            strstr(modules, "mamba") != NULL ||
+                                            strstr(modules, "full_") != NULL);
 }
 
 /** Dropless experts copy their counts to the host, which ends a capture; parts of
  *  such layers are captured by another manager. */
 static bool has_graphs_of_experts(const me_config *config)
 {
-    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL &&
-           config->moe.num_experts > 0;
+    return has_graphs_of_layers(config) && config->moe.num_experts > 0 &&
+           config->train.cuda_graph_mlp;
+}
+
+static bool has_graphs_of_mtp(const me_config *config)
+{
+    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE &&
+           config->model.mtp_num_layers > 0;
 }
 
 /** What a weight's gradient is put into while a layer is warmed up. */
 static bool has_graphs_in_fp8(const me_config *config)
 {
-    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL &&
-           config->fp8.format != ME_FP8_NONE;
+    return has_graphs_of_layers(config) && config->fp8.format != ME_FP8_NONE;
 }
 
 static const struct {
@@ -201,10 +219,14 @@ static const struct {
      "attention within a window by single operations of PyTorch; causal masks "
      "are estimated",
      ME_LOWER(SMALL)},
-    {"train.cuda_graph_impl", "--cuda-graph-impl", has_other_graphs,
-     "CUDA graphs of Transformer Engine or of whole iterations; none are "
+    {"train.cuda_graph_impl", "--cuda-graph-impl", has_full_graph,
+     "a CUDA graph of whole iterations; none is estimated", ME_EITHER(ANY)},
+    {"train.cuda_graph_modules", "--cuda-graph-modules", has_graphs_of_parts,
+     "CUDA graphs of parts of layers with experts; without those parts is "
      "estimated",
      ME_EITHER(ANY)},
+    {"train.cuda_graph_impl", "--cuda-graph-impl", has_graphs_of_mtp,
+     "CUDA graphs of multi-token prediction's layers", ME_HIGHER(SOME)},
     {"train.cuda_graph_impl", "--cuda-graph-impl", has_graphs_of_experts,
      "CUDA graphs of layers with experts; as of dense layers is estimated",
      ME_EITHER(ANY)},

@@ -28,6 +28,8 @@ me_graph_module *me_graph_module_create(me_nn *nn)
     me_graph_module *graph = me_engine_alloc(nn->e, 1, sizeof *graph);
     if (graph != NULL) {
         graph->nn = nn;
+    }
+    if (nn->config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL) {
         me_stream_set(nn->e, ME_STREAM_BEFORE_CAPTURE);
     }
     return graph;
@@ -63,23 +65,34 @@ static int32_t share(me_cuda_graphs *g, me_engine *e, const me_tensor *x)
     return (int32_t)g->n_shared++;
 }
 
+me_graph_runner *me_graph_add_runner(me_graph_module *graph)
+{
+    me_engine *e = graph->nn->e;
+    me_graph_runner *r = me_engine_alloc(e, 1, sizeof *r);
+    if (r != NULL) {
+        r->module = graph;
+        add_record(graph->nn->graphs, e, r, false);
+    }
+    return r;
+}
+
+/** Without a pipeline one serves all micro-batches. */
 static me_graph_runner *add_runner(me_graph_module *graph,
                                    me_tensor *const *inputs)
 {
     const me_nn *nn = graph->nn;
     me_engine *e = nn->e;
     me_cuda_graphs *g = nn->graphs;
-    me_graph_runner *r = me_engine_alloc(e, 1, sizeof *r);
+    me_graph_runner *r = me_graph_add_runner(graph);
     if (r == NULL) {
         return NULL;
     }
-    graph->first = graph->first == NULL ? r : graph->first;
+    graph->first = r;
     if (nn->config->fp8.format != ME_FP8_NONE && g->skips_fp8_update == NULL) {
         g->skips_fp8_update =
             me_keep(e, "set_skip_fp8_weight_update_tensor", ME_CATEGORY_BUFFER,
                     ME_DTYPE_FLOAT32, ME_SHAPE(1));
     }
-    r->module = graph;
     for (int i = 0; i < ME_GRAPH_INPUTS; i++) {
         const me_tensor *x = inputs[i];
         if (x == NULL || x->storage == NULL) {
@@ -96,7 +109,6 @@ static me_graph_runner *add_runner(me_graph_module *graph,
         r->producer = g->last;
         g->last->is_consumed = true;
     }
-    add_record(g, e, r, false);
     return r;
 }
 
@@ -114,15 +126,13 @@ static void record_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 static const me_op record_op =
     ME_NODE("_CudagraphRecordNodeBackward", record_backward);
 
-/** record_graph_capture(): as ever, and a node by which the backward is known.
- *  Without a pipeline all micro-batches are one runner's. */
+/** record_graph_capture(): as ever, and a node by which the backward is known. */
 static me_tensor *run_recorded(me_graph_module *graph, me_tensor *const *inputs)
 {
     me_nn *nn = graph->nn;
     me_engine *e = nn->e;
-    const bool is_reused =
-        graph->first != NULL && nn->config->parallel.pipeline == 1;
-    me_graph_runner *r = is_reused ? graph->first : add_runner(graph, inputs);
+    me_graph_runner *r =
+        graph->first != NULL ? graph->first : add_runner(graph, inputs);
     const me_frame frame = me_enter(e);
     me_tensor *y = graph->run(nn, graph->self, inputs);
     if (r == NULL || !me_engine_is_ok(e)) {
@@ -164,18 +174,24 @@ static void input_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 static const me_op input_op =
     ME_NODE("_CudagraphReplayNodeBackward", input_backward);
 
+/** So is the gradient of what goes out. */
 static void output_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
     (void)node;
-    gx[0] = is_replayed(gy[0]) ? gy[0] : copy(e, gy[0]);
+    gx[0] = gy[0];
+    if (!is_replayed(gy[0])) {
+        const uint8_t mempool = me_mempool_set(e, ME_MEMPOOL_REPLAY);
+        gx[0] = copy(e, gy[0]);
+        me_mempool_set(e, mempool);
+    }
 }
 
-/** So is the gradient of what goes out. */
 static const me_op output_op =
     ME_NODE("_CudagraphReplayNodeBackward", output_backward);
 
-/** _CudagraphReplayNode. */
+/** _CudagraphReplayNode, and Graphed of Transformer Engine: what sums gradients
+ *  of its output is no part of the graph. */
 static me_tensor *replay(me_graph_module *graph, me_tensor *const *given)
 {
     me_engine *e = graph->nn->e;
@@ -183,27 +199,45 @@ static me_tensor *replay(me_graph_module *graph, me_tensor *const *given)
     memcpy(inputs, given, sizeof inputs);
     const uint8_t mempool = me_mempool_set(e, ME_MEMPOOL_REPLAY);
     const me_frame frame = me_enter(e);
-    if (!is_replayed(given[0])) {
-        me_node *node = me_record1(e, &input_op, given[0]);
-        inputs[0] = me_output(e, node, copy(e, given[0]));
-    }
+    me_node *of_input = me_record1(e, &input_op, given[0]);
+    inputs[0] =
+        me_output(e, of_input,
+                  is_replayed(given[0]) ? me_alias(e, given[0], given[0]->shape,
+                                                   given[0]->strides)
+                                        : copy(e, given[0]));
     const uint8_t stream = me_stream_set(e, ME_STREAM_CAPTURE);
     me_tensor *y = graph->run(graph->nn, graph->self, inputs);
     me_stream_set(e, stream);
-    if (me_engine_is_ok(e)) {
-        me_node *node = me_record1(e, &output_op, y);
-        y = me_output(e, node, me_alias(e, y, y->shape, y->strides));
-    }
-    me_leave(e, frame, y);
     me_mempool_set(e, mempool);
-    return y;
+    if (me_engine_is_ok(e)) {
+        me_node *of_output = me_record1(e, &output_op, y);
+        y = me_output(e, of_output, me_alias(e, y, y->shape, y->strides));
+    }
+    return me_leave(e, frame, y);
 }
 
 me_tensor *me_graph_module_forward(me_graph_module *graph,
                                    me_tensor *const inputs[ME_GRAPH_INPUTS])
 {
-    return graph->nn->graphs->is_created ? replay(graph, inputs)
-                                         : run_recorded(graph, inputs);
+    me_nn *nn = graph->nn;
+    const bool is_te = nn->config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE;
+    if (!nn->graphs->is_created) {
+        return is_te ? graph->run(nn, graph->self, inputs)
+                     : run_recorded(graph, inputs);
+    }
+    const me_frame frame = me_enter(nn->e);
+    if (is_te && graph->takes_mask && inputs[1] == NULL) {
+        (void)me_graph_mask(nn, "zeros"); // get_zero_attention_mask()
+    }
+    return me_leave(nn->e, frame, replay(graph, inputs));
+}
+
+me_tensor *me_graph_mask(const me_nn *nn, const char *op)
+{
+    const me_model_config *c = &nn->config->model;
+    return me_empty(nn->e, op, ME_DTYPE_BOOL,
+                    ME_SHAPE(nn->config->train.micro_batch_size, 1,
+                             c->rank_seq_length, c->seq_length));
 }
 
 static void fini_runner(me_engine *e, me_graph_runner *r)
@@ -213,6 +247,9 @@ static void fini_runner(me_engine *e, me_graph_runner *r)
     }
     me_clear(e, &r->output);
     me_clear(e, &r->output_grad);
+    for (uint32_t i = 0; i < r->n_made; i++) {
+        me_clear(e, &r->made[i]);
+    }
 }
 
 void me_cuda_graphs_fini(me_engine *e, me_cuda_graphs *graphs)
@@ -227,6 +264,7 @@ void me_cuda_graphs_fini(me_engine *e, me_cuda_graphs *graphs)
         me_clear(e, &graphs->seeds[i]);
     }
     me_clear(e, &graphs->skips_fp8_update);
+    me_clear(e, &graphs->output_grad);
     me_free(graphs->records);
     me_free(graphs->shared);
 }

@@ -30,6 +30,7 @@ typedef struct me_graph_module {
     const void *self; /**< for `run` */
     me_module_id module;
     int32_t number;           /**< of the layer */
+    bool takes_mask;          /**< attention is in it */
     uint32_t first_parameter; /**< of the rank's list */
     uint32_t end_parameter;
     struct me_graph_runner *first; /**< of its forwards' runners, or NULL */
@@ -48,12 +49,13 @@ typedef struct me_cuda_graphs {
     me_tensor
         *seeds[ME_GRAPH_SEEDS];  /**< and offsets of random numbers; owned */
     me_tensor *skips_fp8_update; /**< a flag of TE's; owned */
+    me_tensor *output_grad;      /**< TE's static one of all outputs; owned */
     bool is_created;
 } me_cuda_graphs;
 
-/** A module for a layer whose parameters follow, the rank's first one: the job
- *  goes on on another stream. @return of the engine; NULL without memory, or
- *  where no graphs are asked for */
+/** A module for a layer whose parameters follow; where Megatron-LM itself
+ *  captures, the job goes on on another stream. @return of the engine; NULL
+ *  without memory, or where no graphs of layers are asked for */
 me_graph_module *me_graph_module_create(me_nn *nn);
 
 /** The module's forward: run and written down, or replayed. */

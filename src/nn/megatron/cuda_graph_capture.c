@@ -67,7 +67,7 @@ static void make_inputs(me_graph_runner *r)
     }
 }
 
-static me_tensor *run_module(me_graph_runner *r, me_tensor *const *inputs)
+me_tensor *me_graph_run_module(me_graph_runner *r, me_tensor *const *inputs)
 {
     me_graph_module *graph = r->module;
     me_engine *e = graph->nn->e;
@@ -84,18 +84,17 @@ static me_tensor *run_module(me_graph_runner *r, me_tensor *const *inputs)
     return y;
 }
 
-/** torch.autograd.grad() from @p y to the leaves @p inputs. */
-static void run_grad(me_engine *e, const me_tensor *y, me_tensor *gradient,
-                     me_node *const *inputs, uint32_t n_inputs,
-                     me_tensor **gradients_out)
+void me_graph_run_grad(me_engine *e, const me_tensor *y, me_tensor *gradient,
+                       me_node *const *leaves, uint32_t n_leaves,
+                       me_tensor **gradients_out)
 {
     const me_edge root = {y->grad_fn, y->output_nr};
     me_autograd_grad(e, &(me_grad_request){
                             .n_roots = 1,
                             .roots = &root,
                             .gradients = &gradient,
-                            .n_inputs = n_inputs,
-                            .inputs = inputs,
+                            .n_inputs = n_leaves,
+                            .inputs = leaves,
                             .gradients_out = gradients_out,
                             .makes_all = true,
                         });
@@ -118,7 +117,7 @@ static void run_warm_up(me_graph_runner *r, warm_up *last)
             now.inputs[i]->requires_grad = r->inputs[i]->requires_grad;
         }
     }
-    now.output = run_module(r, now.inputs);
+    now.output = me_graph_run_module(r, now.inputs);
     if (last->output != NULL) {
         me_drop(e, last->output);
     }
@@ -135,7 +134,8 @@ static void run_warm_up(me_graph_runner *r, warm_up *last)
     me_node *leaf = me_leaf_accumulator(e, now.inputs[0]);
     me_tensor *gradient = me_empty_like(e, "zeros_like", now.output);
     me_tensor *made = NULL;
-    run_grad(e, now.output, gradient, &leaf, leaf == NULL ? 0 : 1, &made);
+    me_graph_run_grad(e, now.output, gradient, &leaf, leaf == NULL ? 0 : 1,
+                      &made);
     me_node_release(e, leaf);
     me_drop(e, gradient);
     me_release(e, made);
@@ -163,14 +163,19 @@ static void clone_main_gradients(const me_graph_module *graph)
     }
 }
 
-/** torch.cuda.graph(): the cache is emptied, then all goes into the pool.
- *  @return what held before */
-static me_context begin_capture(me_engine *e)
+void me_graph_register_generators(me_nn *nn)
 {
+    register_generators(nn, 0, TRACKED_SEEDS);
+}
+
+me_context me_graph_begin_capture(me_nn *nn)
+{
+    me_engine *e = nn->e;
     const me_context before = *me_context_now(e);
     me_empty_cache(e);
     me_launch_host_waits(e);
     me_stream_set(e, ME_STREAM_CAPTURE);
+    register_generators(nn, TRACKED_SEEDS, SEEDS);
     me_mempool_set(e, ME_MEMPOOL_GRAPHS);
     return before;
 }
@@ -218,7 +223,7 @@ static void create_forward(me_graph_runner *r)
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     clone_main_gradients(r->module);
-    register_generators(nn, 0, TRACKED_SEEDS);
+    me_graph_register_generators(nn);
     make_inputs(r);
     warm_up last = {.output = NULL};
     for (int32_t i = 0;
@@ -232,16 +237,15 @@ static void create_forward(me_graph_runner *r)
         }
     }
     register_generators(nn, TRACKED_SEEDS, SEEDS);
-    const me_context before = begin_capture(e);
-    r->output = me_retain(run_module(r, r->inputs));
+    const me_context before = me_graph_begin_capture(r->module->nn);
+    r->output = me_retain(me_graph_run_module(r, r->inputs));
     me_context_restore(e, before);
     me_drop(e, r->output);
     let_go_of_inputs(r);
     me_leave(e, frame, NULL);
 }
 
-/** The leaves of a runner's backward: hidden states, then parameters. */
-static me_node **make_leaves(me_graph_runner *r, uint32_t *count_out)
+me_node **me_graph_make_leaves(me_graph_runner *r, uint32_t *count_out)
 {
     const me_graph_module *graph = r->module;
     const me_nn *nn = graph->nn;
@@ -286,7 +290,7 @@ static void create_backward(me_graph_runner *r)
 {
     me_engine *e = r->module->nn->e;
     uint32_t n = 0;
-    me_node **leaves = make_leaves(r, &n);
+    me_node **leaves = me_graph_make_leaves(r, &n);
     me_tensor **made = me_engine_alloc(e, n, sizeof(me_tensor *));
     if (made == NULL || !me_engine_is_ok(e)) {
         return;
@@ -298,8 +302,8 @@ static void create_backward(me_graph_runner *r)
             zeros(e, &(me_graph_input){.shape = r->output->shape,
                                        .dtype = (me_dtype)r->output->dtype});
     }
-    const me_context before = begin_capture(e);
-    run_grad(e, r->output, gradient, leaves, n, made);
+    const me_context before = me_graph_begin_capture(r->module->nn);
+    me_graph_run_grad(e, r->output, gradient, leaves, n, made);
     me_context_restore(e, before);
     for (uint32_t i = 0; i < n; i++) {
         me_node_release(e, leaves[i]);

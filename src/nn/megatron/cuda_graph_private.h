@@ -29,6 +29,9 @@ typedef struct me_graph_runner {
     me_tensor *inputs[ME_GRAPH_INPUTS]; /**< static; owned */
     me_tensor *output;                  /**< with its graph; owned */
     me_tensor *output_grad; /**< of its consumer's backward; owned */
+    me_tensor **made; /**< gradients of hidden states and parameters, while they
+                           are kept; owned */
+    uint32_t n_made;
 } me_graph_runner;
 
 typedef struct me_graph_record {
@@ -43,5 +46,33 @@ typedef struct me_graph_shared {
     uint32_t left;     /**< of them, while graphs are captured */
     me_tensor *buffer; /**< owned */
 } me_graph_shared;
+
+/** A mask of all micro-batches' samples, (b, 1, s/c, s), that @p op makes. */
+me_tensor *me_graph_mask(const me_nn *nn, const char *op);
+
+/** A runner of the module, whose tensors go with the graphs; NULL without
+ *  memory. */
+me_graph_runner *me_graph_add_runner(me_graph_module *graph);
+
+/** The module's forward outside of the model's, @p inputs its own. */
+me_tensor *me_graph_run_module(me_graph_runner *r, me_tensor *const *inputs);
+
+/** The leaves of a runner's backward: hidden states, then parameters. @return of
+ *  the engine, each to be released; NULL without memory */
+me_node **me_graph_make_leaves(me_graph_runner *r, uint32_t *count_out);
+
+/** Backward from @p y to leaves, of which all gradients are made.
+ *
+ *  @param gradients_out  the caller's; NULL where none arrived */
+void me_graph_run_grad(me_engine *e, const me_tensor *y, me_tensor *gradient,
+                       me_node *const *leaves, uint32_t n_leaves,
+                       me_tensor **gradients_out);
+
+/** register_generator_state() of the tracker's generators. */
+void me_graph_register_generators(me_nn *nn);
+
+/** torch.cuda.graph(): the cache is emptied, the default generator registered if
+ *  it is not yet, and then all goes into the pool. @return what held before */
+me_context me_graph_begin_capture(me_nn *nn);
 
 #endif /* MEMEST_NN_MEGATRON_CUDA_GRAPH_PRIVATE_H */

@@ -93,6 +93,7 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
         layer->graph->self = layer;
         layer->graph->module = module;
         layer->graph->number = number;
+        layer->graph->takes_mask = nn->config->train.cuda_graph_attention;
         layer->graph->first_parameter = first_parameter;
         layer->graph->end_parameter = nn->parameters->count;
     }
@@ -221,21 +222,58 @@ me_tensor *me_layer_add_residual(me_nn *nn, me_tensor *x, me_tensor *residual)
     return bias_dropout_add(nn, x, NULL, residual);
 }
 
+/** Which sub-layers of a layer run. */
+typedef struct parts {
+    bool attention;
+    bool mlp;
+} parts;
+
 /** TransformerLayer.forward. */
-static me_tensor *run_layer(me_nn *nn, const me_transformer_layer *layer,
-                            me_tensor *x, me_tensor *mask, me_tensor *angles)
+static me_tensor *run_parts(me_nn *nn, const me_transformer_layer *layer,
+                            parts which, me_tensor *const *inputs)
 {
     const me_frame frame = me_enter(nn->e);
-    const me_mixer_inputs inputs = {.mask = mask, .angles = angles};
-    me_tensor *y = sublayer(nn, &layer->attention, x, &inputs);
-    y = sublayer(nn, &layer->mlp, y, &inputs);
+    const me_mixer_inputs others = {.mask = inputs[1], .angles = inputs[2]};
+    me_tensor *y = inputs[0];
+    if (which.attention) {
+        y = sublayer(nn, &layer->attention, y, &others);
+    }
+    if (which.mlp) {
+        y = sublayer(nn, &layer->mlp, y, &others);
+    }
     return me_leave(nn->e, frame, y);
+}
+
+static parts captured_parts(const me_nn *nn)
+{
+    return (parts){nn->config->train.cuda_graph_attention,
+                   nn->config->train.cuda_graph_mlp};
 }
 
 static me_tensor *run_captured(me_nn *nn, const void *self,
                                me_tensor *const inputs[ME_GRAPH_INPUTS])
 {
-    return run_layer(nn, self, inputs[0], inputs[1], inputs[2]);
+    return run_parts(nn, self, captured_parts(nn), inputs);
+}
+
+/** What is captured is a graph, and what is not runs before it or after it. */
+static me_tensor *run_with_graph(me_nn *nn, const me_transformer_layer *layer,
+                                 me_tensor *const *inputs)
+{
+    const me_frame frame = me_enter(nn->e);
+    const parts captured = captured_parts(nn);
+    me_tensor *now[ME_GRAPH_INPUTS] = {inputs[0], inputs[1], inputs[2]};
+    if (!captured.attention) {
+        now[0] = run_parts(nn, layer, (parts){.attention = true}, now);
+    }
+    me_tensor *const of_graph[ME_GRAPH_INPUTS] = {
+        now[0], captured.attention ? now[1] : NULL,
+        captured.attention ? now[2] : NULL};
+    now[0] = me_graph_module_forward(layer->graph, of_graph);
+    if (!captured.mlp) {
+        now[0] = run_parts(nn, layer, (parts){.mlp = true}, now);
+    }
+    return me_leave(nn->e, frame, now[0]);
 }
 
 me_tensor *me_transformer_layer_forward(me_nn *nn,
@@ -251,10 +289,10 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
     me_module_enter(e, layer->module);
     const me_frame frame = me_enter(e);
     x = me_pre_forward(layer->hooks, x);
+    me_tensor *const inputs[ME_GRAPH_INPUTS] = {x, mask, angles};
     me_tensor *y = layer->graph == NULL
-                       ? run_layer(nn, layer, x, mask, angles)
-                       : me_graph_module_forward(
-                             layer->graph, (me_tensor *[]){x, mask, angles});
+                       ? run_parts(nn, layer, (parts){true, true}, inputs)
+                       : run_with_graph(nn, layer, inputs);
     y = me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     me_module_leave(e);

@@ -8,6 +8,7 @@
 #include "train/megatron/forward_backward.h"
 #include "train/megatron/megatron.h"
 #include "train/megatron/repeat.h"
+#include "train/megatron/te_capture.h"
 #include "train/megatron/trainer.h"
 
 /** Points of an iteration; static names for all that can be run: twice the
@@ -130,6 +131,12 @@ void me_trainer_fini(me_trainer *t)
     me_repeats_fini(t);
 }
 
+static bool captures_layers(const me_config *config)
+{
+    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL ||
+           config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE;
+}
+
 void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
                      const me_communicators *comm)
 {
@@ -146,9 +153,7 @@ void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
         .weights = spec->order == NULL ? NULL : &t->weights,
         .rope_cache = &t->rope_cache,
         .te = &t->te,
-        .graphs = spec->config->train.cuda_graph_impl == ME_CUDA_GRAPH_LOCAL
-                      ? &t->graphs
-                      : NULL,
+        .graphs = captures_layers(spec->config) ? &t->graphs : NULL,
         .moe = &t->moe,
         .is_moe_layer = spec->is_moe_layer,
         .routing = spec->routing,
@@ -178,6 +183,9 @@ me_status me_megatron_run(me_engine *e, const me_megatron_spec *spec,
     const int32_t n = me_config_iterations(spec->config, spec->iterations);
     for (int32_t i = 0; i < n && i < MAX_ITERATIONS && me_engine_is_ok(e);
          i++) {
+        if (i == me_config_capture_iteration(spec->config)) {
+            me_te_capture(&t);
+        }
         t.iteration = i;
         train_step(&t);
     }

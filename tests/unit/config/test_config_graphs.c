@@ -35,7 +35,13 @@ static const char *const cases[][2] = {
      "with offload.fine_grained = true is not modelled"},
     {LOCAL "parallel.torch_fsdp2=true "
            "model.untie_embeddings_and_output_weights=true",
-     "with FSDP2 (--use-torch-fsdp2) is not modelled"},
+     "local with FSDP2 (--use-torch-fsdp2) is not modelled"},
+    {TE "parallel.torch_fsdp2=true "
+        "model.untie_embeddings_and_output_weights=true",
+     "transformer_engine with FSDP2 (--use-torch-fsdp2) is not modelled"},
+    {TE "parallel.pipeline=2 parallel.world_size=2 pipeline.schedule=zb-h1 "
+        "train.global_batch_size=4",
+     "not Megatron-LM's own is not modelled"},
 };
 
 static void test_graphs__rules(void **state)
@@ -65,10 +71,11 @@ static const struct {
     {{"--cuda-graph-warmup-steps", "1"}, offsetof(me_config, no_effect)},
     {{"--cuda-graph-warmup-steps", "1", "--enable-cuda-graph"},
      offsetof(me_config, modelled)},
+    {{"--cuda-graph-modules", "attn"}, offsetof(me_config, no_effect)},
     {{"--cuda-graph-modules", "attn", "--enable-cuda-graph"},
-     offsetof(me_config, no_effect)},
-    {{"--cuda-graph-modules", "moe_router", "--enable-cuda-graph"},
-     offsetof(me_config, not_modelled)},
+     offsetof(me_config, modelled)},
+    {{"--cuda-graph-scope", "mlp", "--external-cuda-graph"},
+     offsetof(me_config, modelled)},
     {{"--window-attn-skip-freq", "2", "--window-size", "64,0"},
      offsetof(me_config, no_effect)},
 };

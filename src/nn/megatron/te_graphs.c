@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/te_graphs.h"
+
+#include "nn/megatron/cuda_graph_private.h"
+#include "tensor/autograd.h"
+#include "tensor/launch.h"
+#include "tensor/tensor.h"
+
+/** What is made between two iterations. */
+typedef struct maker {
+    me_nn *nn;
+    const me_te_graph_plan *plan;
+    me_graph_runner **runners; /**< of a chunk its micro-batches, of each its
+                                    layers */
+    uint32_t *first;           /**< of each chunk in `runners` */
+    uint32_t n_runners;
+    int32_t *n_forwards; /**< of each chunk so far */
+    int32_t *n_backwards;
+    uint32_t *consumed; /**< runners whose backward has been: a queue */
+    uint32_t consumed_begin;
+    uint32_t consumed_end;
+    me_tensor *angles;      /**< of all chunks; owned by their table */
+    me_tensor *output_grad; /**< static, of all backwards; the graphs' */
+    me_tensor *warm_output; /**< of the last warm-up */
+    me_tensor *last_output; /**< of the last forward that was captured */
+    me_tensor *read_output; /**< of the last backward's forward */
+    me_graph_runner
+        *last_of_chunk; /**< whose gradients leave for another rank */
+} maker;
+
+static const me_te_graph_chunk *chunk_of(const maker *m, int32_t chunk)
+{
+    return &m->plan->chunks[chunk];
+}
+
+static uint32_t runner_index(const maker *m, int32_t chunk, int32_t microbatch,
+                             uint32_t layer)
+{
+    return m->first[chunk] +
+           (uint32_t)microbatch * chunk_of(m, chunk)->n_modules + layer;
+}
+
+static bool init(maker *m)
+{
+    me_engine *e = m->nn->e;
+    const size_t chunks = (size_t)m->plan->n_chunks;
+    m->first = me_engine_alloc(e, chunks, sizeof *m->first);
+    m->n_forwards = me_engine_alloc(e, chunks, sizeof *m->n_forwards);
+    m->n_backwards = me_engine_alloc(e, chunks, sizeof *m->n_backwards);
+    for (int32_t i = 0; i < m->plan->n_chunks && me_engine_is_ok(e); i++) {
+        m->first[i] = m->n_runners;
+        m->n_runners +=
+            (uint32_t)m->plan->n_microbatches * chunk_of(m, i)->n_modules;
+    }
+    m->runners = me_engine_alloc(e, m->n_runners, sizeof(me_graph_runner *));
+    m->consumed = me_engine_alloc(e, m->n_runners, sizeof *m->consumed);
+    return me_engine_is_ok(e);
+}
+
+/** Rows of a rank's hidden states. */
+static uint64_t rows_of(const me_nn *nn)
+{
+    const me_config *c = nn->config;
+    return c->parallel.sequence ? me_over_tensor(nn, c->model.rank_seq_length)
+                                : c->model.rank_seq_length;
+}
+
+/** `~(tril(ones(…)).bool()).to(device).reshape(…).tile(…)`: (b, 1, s/c, s). */
+static me_tensor *make_mask(const me_nn *nn)
+{
+    me_engine *e = nn->e;
+    const me_model_config *c = &nn->config->model;
+    const me_frame frame = me_enter(e);
+    me_tensor *moved =
+        me_empty(e, "to", ME_DTYPE_BOOL,
+                 ME_SHAPE(1, 1, c->rank_seq_length, c->seq_length));
+    me_tensor *tiled = me_graph_mask(nn, "tile");
+    me_drop(e, moved);
+    me_tensor *mask = me_retain(me_graph_mask(nn, "bitwise_not"));
+    me_drop(e, tiled);
+    me_leave(e, frame, NULL);
+    return mask;
+}
+
+/** The angles, which no table has for this caller; made once. */
+static me_tensor *make_angles(maker *m, const me_te_graph_chunk *chunk)
+{
+    me_engine *e = m->nn->e;
+    if (m->angles == NULL && chunk->rope != NULL) {
+        me_rope *fresh = me_engine_alloc(e, 1, sizeof *fresh);
+        if (fresh != NULL) {
+            *fresh = (me_rope){.inverse_frequencies =
+                                   me_retain(chunk->rope->inverse_frequencies)};
+            m->angles = me_rope_table(chunk->nn, fresh);
+        }
+    }
+    return m->angles;
+}
+
+/** get_layer_static_inputs(), and the angles. */
+static void make_inputs(maker *m, const me_te_graph_chunk *chunk,
+                        me_graph_runner *r)
+{
+    const me_nn *nn = m->nn;
+    me_engine *e = nn->e;
+    r->inputs[0] =
+        me_keep(e, "ones", ME_CATEGORY_ACTIVATION, ME_DTYPE_BFLOAT16,
+                ME_SHAPE(rows_of(nn), nn->config->train.micro_batch_size,
+                         nn->config->model.hidden_size));
+    r->inputs[0]->requires_grad = true;
+    if (r->module->takes_mask) {
+        r->inputs[1] = make_mask(nn);
+        me_tensor *angles = make_angles(m, chunk);
+        r->inputs[2] = angles == NULL ? NULL : me_retain(angles);
+    }
+}
+
+static void clear_inputs(me_engine *e, me_graph_runner *r)
+{
+    for (int i = 0; i < ME_GRAPH_INPUTS; i++) {
+        me_clear(e, &r->inputs[i]);
+    }
+}
+
+/** Inputs of the first micro-batch of a layer are made in any case; those of a
+ *  forward whose backward has been are taken again. */
+static void take_inputs(maker *m, int32_t chunk, uint32_t layer,
+                        me_graph_runner *r)
+{
+    me_engine *e = m->nn->e;
+    const bool is_first = m->n_forwards[chunk] == 0;
+    const bool is_again = m->consumed_begin < m->consumed_end;
+    (void)layer;
+    if (is_first || !is_again) {
+        make_inputs(m, chunk_of(m, chunk), r);
+    }
+    if (is_again) {
+        const me_graph_runner *other =
+            m->runners[m->consumed[m->consumed_begin++]];
+        clear_inputs(e, r);
+        for (int i = 0; i < ME_GRAPH_INPUTS; i++) {
+            r->inputs[i] =
+                other->inputs[i] == NULL ? NULL : me_retain(other->inputs[i]);
+        }
+    }
+}
+
+/** _get_sample_arguments(). */
+static void make_sample_inputs(maker *m)
+{
+    for (int32_t i = 0; i < m->plan->n_steps && me_engine_is_ok(m->nn->e);
+         i++) {
+        const int32_t chunk = m->plan->steps[i].chunk;
+        const uint32_t n = chunk_of(m, chunk)->n_modules;
+        int32_t *place = m->plan->steps[i].is_backward ? &m->n_backwards[chunk]
+                                                       : &m->n_forwards[chunk];
+        for (uint32_t k = 0; k < n; k++) {
+            const uint32_t index = runner_index(m, chunk, *place, k);
+            if (m->plan->steps[i].is_backward) {
+                m->consumed[m->consumed_end++] = index;
+            } else {
+                m->runners[index] =
+                    me_graph_add_runner(chunk_of(m, chunk)->modules[k]);
+                if (m->runners[index] != NULL) {
+                    take_inputs(m, chunk, k, m->runners[index]);
+                }
+            }
+        }
+        ++*place;
+    }
+}
+
+/** A function's name takes another tensor. */
+static void rebind(me_engine *e, me_tensor **name, me_tensor *x)
+{
+    me_tensor *before = *name;
+    *name = x == NULL ? NULL : me_retain(x);
+    me_release(e, before);
+}
+
+/** Tuples of gradients go last item first. */
+static void release_gradients(me_engine *e, me_graph_runner *r)
+{
+    for (uint32_t i = r->n_made; r->made != NULL && i-- > 0;) {
+        me_clear(e, &r->made[i]);
+    }
+}
+
+/** Backward from @p output, whose gradients of inputs and parameters are kept in
+ *  the runner. */
+static void run_backward(me_graph_runner *r, const me_tensor *output,
+                         me_tensor *gradient)
+{
+    me_engine *e = r->module->nn->e;
+    uint32_t n = 0;
+    me_node **leaves = me_graph_make_leaves(r, &n);
+    if (r->made == NULL) {
+        r->made = me_engine_alloc(e, n, sizeof(me_tensor *));
+        r->n_made = r->made == NULL ? 0 : n;
+    }
+    if (me_engine_is_ok(e)) {
+        me_graph_run_grad(e, output, gradient, leaves, n, r->made);
+    }
+    for (uint32_t i = 0; leaves != NULL && i < n; i++) {
+        me_node_release(e, leaves[i]);
+    }
+}
+
+static void warm_up(maker *m, me_graph_runner *r)
+{
+    me_engine *e = m->nn->e;
+    for (int32_t i = 0; i < m->plan->n_warm_ups && me_engine_is_ok(e); i++) {
+        const me_frame frame = me_enter(e);
+        me_tensor *y = me_graph_run_module(r, r->inputs);
+        rebind(e, &m->warm_output, y);
+        me_drop(e, y);
+        if (me_engine_is_ok(e)) {
+            me_tensor *gradient =
+                me_empty_like(e, "empty_like", m->warm_output);
+            run_backward(r, m->warm_output, gradient);
+            me_drop(e, gradient);
+            release_gradients(e, r);
+        }
+        me_leave(e, frame, NULL);
+    }
+}
+
+/** All of them on a stream of their own, in the order of the forwards. */
+static void warm_up_all(maker *m)
+{
+    me_engine *e = m->nn->e;
+    const uint8_t stream = me_stream_set(e, ME_STREAM_WARM_UP);
+    for (int32_t i = 0; i < m->plan->n_chunks; i++) {
+        m->n_forwards[i] = 0;
+        m->n_backwards[i] = 0;
+    }
+    for (int32_t i = 0; i < m->plan->n_steps; i++) {
+        const int32_t chunk = m->plan->steps[i].chunk;
+        if (m->plan->steps[i].is_backward) {
+            continue;
+        }
+        for (uint32_t k = 0;
+             k < chunk_of(m, chunk)->n_modules && me_engine_is_ok(e); k++) {
+            warm_up(
+                m, m->runners[runner_index(m, chunk, m->n_forwards[chunk], k)]);
+        }
+        m->n_forwards[chunk]++;
+    }
+    for (int32_t i = 0; i < m->plan->n_chunks; i++) {
+        m->n_forwards[i] = 0;
+    }
+    me_stream_set(e, stream);
+}
+
+static void capture_forward(maker *m, me_graph_runner *r)
+{
+    me_engine *e = m->nn->e;
+    const me_frame frame = me_enter(e);
+    const me_context before = me_graph_begin_capture(m->nn);
+    r->output = me_retain(me_graph_run_module(r, r->inputs));
+    me_context_restore(e, before);
+    rebind(e, &m->last_output, r->output);
+    me_leave(e, frame, NULL);
+}
+
+/** The gradient of an output is static, and that of all outputs of its shape. */
+static me_tensor *output_grad(maker *m, const me_tensor *output)
+{
+    if (m->output_grad == NULL) {
+        m->output_grad = me_keep(m->nn->e, "empty_like", ME_CATEGORY_ACTIVATION,
+                                 (me_dtype)output->dtype, output->shape);
+        m->nn->graphs->output_grad = m->output_grad;
+    }
+    return m->output_grad;
+}
+
+/** @param previous  whose backward was captured before, of the same micro-batch
+ *                   and chunk; or NULL */
+static void capture_backward(maker *m, me_graph_runner *r,
+                             me_graph_runner *previous)
+{
+    me_engine *e = m->nn->e;
+    rebind(e, &m->read_output, r->output);
+    me_tensor *gradient = output_grad(m, r->output);
+    const me_context before = me_graph_begin_capture(m->nn);
+    run_backward(r, r->output, gradient);
+    me_context_restore(e, before);
+    me_clear(e, &r->output);
+    if (previous != NULL) {
+        release_gradients(e, previous);
+    }
+}
+
+static void capture_backwards(maker *m, int32_t chunk)
+{
+    me_engine *e = m->nn->e;
+    me_graph_runner *previous = NULL;
+    for (uint32_t k = chunk_of(m, chunk)->n_modules;
+         k-- > 0 && me_engine_is_ok(e);) {
+        me_graph_runner *r =
+            m->runners[runner_index(m, chunk, m->n_backwards[chunk], k)];
+        capture_backward(m, r, previous);
+        previous = r;
+    }
+    if (m->last_of_chunk != NULL) {
+        release_gradients(e, m->last_of_chunk);
+    }
+    m->last_of_chunk = previous;
+    m->n_backwards[chunk]++;
+}
+
+static void capture_all(maker *m)
+{
+    for (int32_t i = 0; i < m->plan->n_steps && me_engine_is_ok(m->nn->e);
+         i++) {
+        const int32_t chunk = m->plan->steps[i].chunk;
+        if (m->plan->steps[i].is_backward) {
+            capture_backwards(m, chunk);
+            continue;
+        }
+        for (uint32_t k = 0; k < chunk_of(m, chunk)->n_modules; k++) {
+            capture_forward(
+                m, m->runners[runner_index(m, chunk, m->n_forwards[chunk], k)]);
+        }
+        m->n_forwards[chunk]++;
+    }
+}
+
+void me_te_graphs_create(me_nn *nn, const me_te_graph_plan *plan)
+{
+    me_engine *e = nn->e;
+    maker m = {.nn = nn, .plan = plan};
+    if (!init(&m)) {
+        return;
+    }
+    me_empty_cache(e);
+    me_launch_host_waits(e);
+    make_sample_inputs(&m);
+    me_graph_register_generators(nn);
+    warm_up_all(&m);
+    capture_all(&m);
+    me_clear(e, &m.warm_output);
+    me_clear(e, &m.last_output);
+    me_clear(e, &m.read_output);
+    me_empty_cache(e);
+    nn->graphs->is_created = true;
+}
