@@ -190,8 +190,8 @@ static void test_report__writes_json_by_class(void **state)
         assert_true(json_equal(own, shared));
         json_decref(shared);
     }
-    assert_string_equal(
-        json_string_value(json_object_get(root, "json_ranks")), "classes");
+    assert_string_equal(json_string_value(json_object_get(root, "json_ranks")),
+                        "classes");
     (void)json_object_del(root, "json_ranks");
     (void)json_object_del(root, "ranks");
     (void)json_object_del(all, "ranks");
