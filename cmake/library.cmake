@@ -34,7 +34,7 @@ endforeach()
 list(APPEND me_needs ${CMAKE_DL_LIBS})
 
 add_library(memest_shared SHARED $<TARGET_OBJECTS:me_api>)
-target_link_libraries(memest_shared PRIVATE me_settings me_run)
+target_link_libraries(memest_shared PRIVATE me_settings me_search me_run)
 target_link_options(memest_shared PRIVATE -Wl,--as-needed)
 target_include_directories(memest_shared INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

@@ -242,15 +242,20 @@ me_status me_pool_alloc(me_pool *pool, uint64_t bytes, uint64_t stream,
     return ME_OK;
 }
 
+uint64_t me_pool_private_stream(uint64_t stream, uint8_t mempool)
+{
+    if (mempool == 0) {
+        return stream;
+    }
+    ME_ASSERT(mempool <= ME_POOL_PRIVATE_MAX && stream >> MEMPOOL_SHIFT == 0);
+    return stream | PRIVATE | (uint64_t)mempool << MEMPOOL_SHIFT;
+}
+
 me_status me_pool_alloc_private(me_pool *pool, uint64_t bytes, uint64_t stream,
                                 uint8_t mempool, me_pool_block *block_out)
 {
-    if (mempool > 0) {
-        ME_ASSERT(mempool <= ME_POOL_PRIVATE_MAX &&
-                  stream >> MEMPOOL_SHIFT == 0);
-        stream |= PRIVATE | (uint64_t)mempool << MEMPOOL_SHIFT;
-    }
-    return me_pool_alloc(pool, bytes, stream, block_out);
+    return me_pool_alloc(pool, bytes, me_pool_private_stream(stream, mempool),
+                         block_out);
 }
 
 bool me_pool_set_outside(me_pool *pool, uint64_t outside_bytes)

@@ -176,6 +176,10 @@ void me_pool_destroy(me_pool *pool);
 me_status me_pool_alloc(me_pool *pool, uint64_t bytes, uint64_t stream,
                         me_pool_block *block_out) ME_MUST_CHECK;
 
+/** What me_pool_alloc() is given for @p stream of a private pool, from 1 to
+ *  ME_POOL_PRIVATE_MAX; 0: the stream itself. */
+uint64_t me_pool_private_stream(uint64_t stream, uint8_t mempool);
+
 /**
  * As me_pool_alloc() while the thread allocates to a private pool
  * (beginAllocateToPool(), a capture): from segments of that pool's own, which no

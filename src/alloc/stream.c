@@ -146,6 +146,29 @@ static me_status read_id(const me_stream *s, me_diag *diag, cursor *c,
     return f.length > 0 ? ME_OK : bad_line(s, diag, "the id is missing", &f);
 }
 
+/** `STREAM`, or `POOL:STREAM` of a private pool. */
+static bool read_stream(const field *f, me_stream_event *event)
+{
+    const char *colon = f->length == 0 ? NULL : memchr(f->text, ':', f->length);
+    if (colon == NULL) {
+        return read_number(f, &event->stream) && event->stream <= INT64_MAX;
+    }
+    const size_t before = (size_t)(colon - f->text);
+    const field pool = {f->text, before};
+    const field stream = {colon + 1, f->length - before - 1};
+    uint64_t mempool = 0;
+    if (!read_number(&pool, &mempool) || mempool == 0 ||
+        mempool > ME_POOL_PRIVATE_MAX) {
+        return false;
+    }
+    uint64_t number = 0;
+    if (!read_number(&stream, &number) || number > UINT32_MAX) {
+        return false;
+    }
+    event->stream = me_pool_private_stream(number, (uint8_t)mempool);
+    return true;
+}
+
 static me_status read_alloc(const me_stream *s, me_diag *diag, cursor *c,
                             me_stream_event *event)
 {
@@ -159,7 +182,7 @@ static me_status read_alloc(const me_stream *s, me_diag *diag, cursor *c,
         return status;
     }
     const field stream = next_field(c);
-    if (!read_number(&stream, &event->stream)) {
+    if (!read_stream(&stream, event)) {
         return bad_line(s, diag, "not a CUDA stream's number", &stream);
     }
     return ME_OK;

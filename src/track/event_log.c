@@ -89,11 +89,15 @@ static void write_event(me_event_log *log, const me_event *event, bool is_late)
     const char *path = event->module < log->tree->count
                            ? log->tree->modules[event->module].path
                            : "?";
+    char pool[8] = "";
+    if (event->mempool > 0) {
+        (void)snprintf(pool, sizeof pool, "%u:", (unsigned)event->mempool);
+    }
     log->line.length = 0;
     me_str_printf(&log->line,
-                  "%s\t%" PRIu64 "\t%" PRIu32 "\t%u\t%s\t%s\t%s\t%s%s\n",
+                  "%s\t%" PRIu64 "\t%" PRIu32 "\t%s%u\t%s\t%s\t%s\t%s%s\n",
                   event->kind == ME_EVENT_ALLOC ? "alloc" : "free",
-                  event->bytes, event->block, (unsigned)event->stream,
+                  event->bytes, event->block, pool, (unsigned)event->stream,
                   me_category_name((me_category)event->category),
                   me_phase_name((me_phase)event->phase), path,
                   event->op == NULL ? "" : event->op, is_late ? "\tlate" : "");
