@@ -91,16 +91,17 @@ typedef struct gap {
 } gap;
 
 /** The first parameter whose own rest fits into the chunk where the one before
- *  ends: it ends there. @return elements of its whole chunks, behind it */
+ *  ends: it ends there. @param factor  elements of a chunk
+ *  @return elements of its whole chunks, behind it */
 static uint64_t share_chunk(const layout *l, me_fsdp_item *items,
-                            uint64_t factor, uint64_t rest, uint64_t chunk_end,
-                            uint32_t *n_regular, gap *g)
+                            uint64_t factor, uint32_t *n_regular, gap *g)
 {
+    const uint64_t chunk_end = g->start + g->space;
     for (uint32_t i = 0; i < *n_regular; i++) {
         const uint32_t param = l->regular[i];
         const uint64_t numel = l->params[param].numel;
         const uint64_t other = numel % factor;
-        if (other != 0 && rest + other <= factor) {
+        if (other != 0 && other <= g->space) {
             place(items, place_of(l, param), param, chunk_end - other, numel);
             remove_at(l->regular, n_regular, i);
             g->space -= other;
@@ -151,7 +152,7 @@ static uint64_t lay_out(const layout *l, uint32_t count, uint64_t factor,
         end = me_size_add(end, numel);
         if (rest != 0) {
             end += g.space;
-            end += share_chunk(l, items, factor, rest, end, &n_regular, &g);
+            end += share_chunk(l, items, factor, &n_regular, &g);
             fill_gap(l, items, &n_small, g);
         }
     }

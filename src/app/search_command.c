@@ -63,15 +63,23 @@ static me_status check_sets(const command *c, me_diag *diag)
     return ME_OK;
 }
 
+/** Whatever this program was built with. */
+static me_status read_format(command *c, me_diag *diag)
+{
+    static const char *const known[] = {"text", "json", "csv"};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i], c->cli->format) == 0) {
+            return me_format_read(c->cli->format, NULL, diag, &c->format);
+        }
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "--format %s: memest search has text, json and csv",
+                   c->cli->format);
+}
+
 static me_status read_command(command *c, me_diag *diag)
 {
-    me_status status = me_format_read(c->cli->format, NULL, diag, &c->format);
-    if (status == ME_OK && c->format != ME_FORMAT_TEXT &&
-        c->format != ME_FORMAT_JSON && c->format != ME_FORMAT_CSV) {
-        status = me_fail(diag, ME_ERR_CONFIG,
-                         "--format %s: memest search has text, json and csv",
-                         c->cli->format);
-    }
+    me_status status = read_format(c, diag);
     if (status == ME_OK && c->cli->budget != NULL &&
         (me_parse_double(c->cli->budget, &c->budget_seconds) != ME_OK ||
          !(c->budget_seconds > 0))) {

@@ -256,6 +256,9 @@ static me_status find_firsts(rank_table *table)
 static me_status fill_ranks(const rank_table *table, me_diag *diag,
                             me_report *report)
 {
+    if (table->parts == NULL) {
+        return me_fail(diag, ME_ERR_INTERNAL, "no rank has a result");
+    }
     for (int32_t rank = 0; rank < table->world_size; rank++) {
         me_report_rank *entry = &report->ranks[rank];
         entry->place = table->places[rank];

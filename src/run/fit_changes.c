@@ -109,6 +109,22 @@ static bool sets_it(const char *list, const char *assignment, size_t length,
     return false;
 }
 
+/** `a + b`. @return false: no room for it */
+static bool join_names(const char *a, const char *b, me_fit_change *both)
+{
+    static const char between[] = " + ";
+    const size_t n_a = strlen(a);
+    const size_t n_b = strlen(b);
+    const size_t n_between = sizeof between - 1;
+    if (n_a + n_between + n_b >= sizeof both->name) {
+        return false;
+    }
+    memcpy(both->name, a, n_a);
+    memcpy(both->name + n_a, between, n_between);
+    memcpy(both->name + n_a + n_between, b, n_b + 1);
+    return true;
+}
+
 static const char no_core_attention[] = "recompute.core_attn=false";
 
 bool me_fit_changes_join(const me_fit_change *a, const me_fit_change *b,
@@ -136,10 +152,8 @@ bool me_fit_changes_join(const me_fit_change *a, const me_fit_change *b,
         }
         at += n;
     }
-    const int written =
-        snprintf(both.name, sizeof both.name, "%s + %s", a->name, b->name);
     both.changes_numerics = a->changes_numerics || b->changes_numerics;
-    if (length == before || written >= (int)sizeof both.name) {
+    if (length == before || !join_names(a->name, b->name, &both)) {
         return false;
     }
     *both_out = both;

@@ -104,8 +104,9 @@ static me_graph_runner *add_runner(me_graph_module *graph,
                                        .requires_grad = x->requires_grad,
                                        .shared = i == 0 ? -1 : share(g, e, x)};
     }
-    if (g->last != NULL && inputs[0]->storage != NULL &&
-        inputs[0]->storage->serial == g->last_serial) {
+    const me_tensor *hidden = inputs[0];
+    if (g->last != NULL && hidden != NULL && hidden->storage != NULL &&
+        hidden->storage->serial == g->last_serial) {
         r->producer = g->last;
         g->last->is_consumed = true;
     }

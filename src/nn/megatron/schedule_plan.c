@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/schedule_plan.h"
 
+#include "base/assert.h"
 #include "nn/megatron/mixer.h"
 #include "nn/megatron/moe.h"
 #include "ops/view.h"
@@ -231,6 +232,7 @@ static void run_layers(run *outer, me_layer_plan *f, me_layer_plan *b,
                        bool is_last_backward)
 {
     run r = {.f = outer->f, .b = outer->b};
+    ME_ASSERT(b == NULL || r.b != NULL);
     r.x = me_flow_hold(outer->x);
     r.gradient = me_flow_hold(outer->gradient);
     const bool splits_b = b != NULL && experts_of(b) != NULL;
@@ -334,7 +336,7 @@ static void end(run *r, me_layer_plan *last, const me_plan_hooks *hooks)
     if (r->b != NULL && hooks->post_backward != NULL) {
         hooks->post_backward(hooks->self, first_of(&r->gradient));
     }
-    if (last != NULL) {
+    if (r->b != NULL && last != NULL) {
         weights(r, &last->pre_dispatch);
         release_layer(nn_of(r->b)->e, last);
     }
@@ -354,7 +356,11 @@ static void end(run *r, me_layer_plan *last, const me_plan_hooks *hooks)
 me_tensor *me_chunk_plans_run(me_chunk_plan *f, me_chunk_plan *b,
                               me_tensor *gradient, const me_plan_hooks *hooks)
 {
-    me_engine *e = nn_of(f != NULL ? f : b)->e;
+    const me_chunk_plan *one = f != NULL ? f : b;
+    if (one == NULL) {
+        return NULL;
+    }
+    me_engine *e = nn_of(one)->e;
     run r = {.f = f, .b = b};
     r.gradient = me_flow_hold(flow_of(gradient));
     begin(&r, hooks);
@@ -364,12 +370,13 @@ me_tensor *me_chunk_plans_run(me_chunk_plan *f, me_chunk_plan *b,
     me_layer_plan *last = NULL;
     for (int32_t i = 0; i < n_b && me_engine_is_ok(e); i++) {
         last = &b->layers[--b->n_left];
-        run_layers(&r, i < both ? &f->layers[i] : NULL, last, i == n_b - 1);
+        run_layers(&r, f != NULL && i < both ? &f->layers[i] : NULL, last,
+                   i == n_b - 1);
         if (i < n_b - 1) {
             release_layer(e, last);
         }
     }
-    for (int32_t i = both; i < n_f && me_engine_is_ok(e); i++) {
+    for (int32_t i = both; f != NULL && i < n_f && me_engine_is_ok(e); i++) {
         run_layers(&r, &f->layers[i], NULL, false);
     }
     end(&r, last, hooks);

@@ -228,11 +228,11 @@ static void clear_saved_copy(me_nn *nn, me_node *node)
 /** The products of a backward. @param part  this rank's quantised input
  *  @return the input's gradient; @p full_out is what it was reduced from, or
  *  itself */
-static me_tensor *multiply_backward(me_nn *nn, me_node *node,
-                                    const me_linear *linear,
+static me_tensor *multiply_backward(me_node *node, const me_linear *linear,
                                     const me_tensor *part, me_tensor *gy,
                                     me_tensor **gx, me_tensor **full_out)
 {
+    me_nn *nn = linear->nn;
     me_fp8_gathering gathering;
     me_quantized total = gather_input(nn, linear, part, &gathering);
     *full_out = input_gradient(nn, linear, gy);
@@ -285,7 +285,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         part = again.rows != NULL ? again.rows : again.columns;
     }
     me_tensor *full = NULL;
-    gx[INPUT_X] = multiply_backward(nn, node, linear, part, gy[0], gx, &full);
+    gx[INPUT_X] = multiply_backward(node, linear, part, gy[0], gx, &full);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         me_fp8_clear(nn, &gradient);
     }
@@ -336,7 +336,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_tensor *full = NULL;
-    me_tensor *dn = multiply_backward(nn, node, linear, node->saved[SAVED_DATA],
+    me_tensor *dn = multiply_backward(node, linear, node->saved[SAVED_DATA],
                                       gy[0], gx, &full);
     me_launch_stream_waits(e);
     me_tensor *norm[3] = {NULL, NULL, NULL};

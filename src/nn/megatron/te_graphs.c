@@ -145,25 +145,32 @@ static void take_inputs(maker *m, int32_t chunk, uint32_t layer,
     }
 }
 
+/** The runner of module @p k of a chunk, with its inputs. */
+static void add_runner(maker *m, int32_t chunk, uint32_t k, uint32_t index)
+{
+    me_graph_runner *r = me_graph_add_runner(chunk_of(m, chunk)->modules[k]);
+    m->runners[index] = r;
+    if (r != NULL) {
+        take_inputs(m, chunk, k, r);
+    }
+}
+
 /** _get_sample_arguments(). */
 static void make_sample_inputs(maker *m)
 {
     for (int32_t i = 0; i < m->plan->n_steps && me_engine_is_ok(m->nn->e);
          i++) {
+        const bool is_backward = m->plan->steps[i].is_backward;
         const int32_t chunk = m->plan->steps[i].chunk;
         const uint32_t n = chunk_of(m, chunk)->n_modules;
-        int32_t *place = m->plan->steps[i].is_backward ? &m->n_backwards[chunk]
-                                                       : &m->n_forwards[chunk];
+        int32_t *place =
+            is_backward ? &m->n_backwards[chunk] : &m->n_forwards[chunk];
         for (uint32_t k = 0; k < n; k++) {
             const uint32_t index = runner_index(m, chunk, *place, k);
-            if (m->plan->steps[i].is_backward) {
+            if (is_backward) {
                 m->consumed[m->consumed_end++] = index;
             } else {
-                m->runners[index] =
-                    me_graph_add_runner(chunk_of(m, chunk)->modules[k]);
-                if (m->runners[index] != NULL) {
-                    take_inputs(m, chunk, k, m->runners[index]);
-                }
+                add_runner(m, chunk, k, index);
             }
         }
         ++*place;

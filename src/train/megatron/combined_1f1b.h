@@ -44,9 +44,8 @@ bool me_is_combined(const struct me_trainer *t);
 /** @return false after a failure, which is the engine's */
 bool me_combined_init(struct me_trainer *t, me_combined *combined);
 
-/** Both, or one of them. */
-void me_combined_step(me_combined *combined, me_combined_forward *forward,
-                      me_combined_backward *backward,
-                      const me_plan_hooks *hooks);
+/** A forward @p f and a backward @p b in turns, or one of them. */
+void me_combined_step(me_combined *s, me_combined_forward *f,
+                      me_combined_backward *b, const me_plan_hooks *hooks);
 
 #endif /* MEMEST_TRAIN_MEGATRON_COMBINED_1F1B_H */

@@ -128,12 +128,13 @@ static int8_t choose(const me_megatron_fsdp *f, me_fsdp_pool *pool,
     if (is_strict && planned != NO_BUFFER && is_idle(f, pool, place, planned)) {
         return planned;
     }
-    for (int8_t i = 0; i < ME_FSDP_POOL_BUFFERS; i++) {
-        if (is_idle(f, pool, place, i)) {
+    for (int i = 0; i < ME_FSDP_POOL_BUFFERS; i++) {
+        const int8_t buffer = (int8_t)i;
+        if (is_idle(f, pool, place, buffer)) {
             if (is_strict && planned == NO_BUFFER) {
-                pool->planned[bucket] = i;
+                pool->planned[bucket] = buffer;
             }
-            return i;
+            return buffer;
         }
     }
     return NO_BUFFER;

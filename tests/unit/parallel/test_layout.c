@@ -98,6 +98,11 @@ static void test_layout__says_what_is_wrong(void **state)
         }
         me_layout_fini(&layout);
     }
+}
+
+static void test_layout__has_one_stage_of_multi_token_layers(void **state)
+{
+    (void)state;
     me_diag diag = {0};
     me_layout layout;
     assert_int_equal(me_layout_init("Et|m|L", &diag, &layout), ME_OK);
@@ -217,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layout__stages),
         cmocka_unit_test(test_layout__says_what_is_wrong),
+        cmocka_unit_test(test_layout__has_one_stage_of_multi_token_layers),
         cmocka_unit_test(test_layout__splits_over_ranks_and_chunks),
         cmocka_unit_test(test_layout__has_a_stage_for_mtp),
         cmocka_unit_test(test_layout__must_fit_the_split),
