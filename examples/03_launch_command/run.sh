@@ -11,6 +11,6 @@ RUN="$memest estimate --set impl.core_attention=sdpa_flash --" ./launch.sh |
 echo "The same job with a flag that memest does not model, and --strict:"
 code=0
 RUN="$memest estimate --strict --set impl.core_attention=sdpa_flash --" \
-    ./launch.sh --fp8-format hybrid || code=$?
+    ./launch.sh --fp4-format e2m1 || code=$?
 echo "exit code $code"
 [ "$code" -eq 2 ]

@@ -22,4 +22,4 @@ try() {
 try 3 --tensor-model-parallel-size 1
 try 0 --tensor-model-parallel-size 4 --sequence-parallel
 try 2 --tensor-model-parallel-size 3
-try 2 --tensor-model-parallel-size 4 --sequence-parallel --fp8-format hybrid
+try 2 --tensor-model-parallel-size 4 --sequence-parallel --fp4-format e2m1

@@ -23,7 +23,7 @@ static const me_cli_flag flags[] = {
     {"--jsonl", NULL, "FILE", FLAG_NAME, AT(jsonl),
      "a log of search, which a second run of the same job goes on with"},
     {"--seeds", NULL, "N", FLAG_COUNT, AT(seeds),
-     "seeds of a skewed routing for compare: the spread of every rank's peak"},
+     "seeds of a skewed routing: the spread of every rank's peak"},
     {"--world-size", NULL, "N", FLAG_COUNT, AT(world_size),
      "training ranks to simulate"},
     {"--memory-limit", NULL, "SIZE", FLAG_TEXT, AT(memory_limit),
@@ -183,7 +183,7 @@ const char me_cli_every_command[] = " --log-level --log-file --help --version ";
 
 /** Flags that only a command has that lists them. */
 static const char not_of_jobs[] = SCHEDULE_FLAGS TRACK_FLAGS SEARCH_FLAGS
-    "--schedule --variant --device-index --within ";
+    "--schedule --variant --seeds --device-index --within ";
 
 enum {
     N_COMMANDS = sizeof commands / sizeof commands[0]

@@ -107,6 +107,9 @@ static void append_flag(const me_config *config, const assignment *a,
         const bool is_bare = strpbrk(a->value, "|()*") == NULL;
         me_str_printf(text, is_bare ? " %s" : " '%s'", a->value);
     }
+    if (is_key(a, "parallel.megatron_fsdp") && strcmp(a->value, "true") == 0) {
+        me_str_append(text, " --ckpt-format fsdp_dtensor"); // which it asks for
+    }
 }
 
 static void append_no_recompute(const me_config *config, me_str *text)

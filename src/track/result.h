@@ -68,7 +68,8 @@ typedef struct me_peak_result {
     uint64_t requested_bytes;
     uint64_t allocated_bytes; /**< its own peak in the iteration */
     uint64_t reserved_bytes;  /**< the most since the process began */
-    uint64_t device_bytes;    /**< when the iteration ended */
+    uint64_t device_bytes;    /**< with those, and all that is outside of the
+                                   allocator when the iteration ended */
     int32_t iteration;
     int32_t microbatch; /**< ME_NO_MICROBATCH outside of one */
     const char *phase;

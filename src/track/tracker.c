@@ -135,6 +135,25 @@ static void keep_parts(me_tracker *t, me_seen_iteration *seen)
     }
 }
 
+/** What the process has on the card at its most: what is outside of the pool only
+ *  grows, and emptied caches had been there. */
+static uint64_t most_device_bytes(const me_tracker *t)
+{
+    if (t->device.read_bytes == NULL) {
+        return ME_BYTES_UNKNOWN;
+    }
+    const uint64_t now = t->device.read_bytes(t->device.self);
+    if (t->pool.read == NULL || t->reserved_ever == ME_BYTES_UNKNOWN) {
+        return now;
+    }
+    me_pool_counter allocated = {0, 0};
+    me_pool_counter reserved = {0, 0};
+    t->pool.read(t->pool.self, &allocated, &reserved);
+    return t->reserved_ever > reserved.current
+               ? now + (t->reserved_ever - reserved.current)
+               : now;
+}
+
 void me_tracker_close_iteration(me_tracker *tracker)
 {
     close_span(tracker);
@@ -145,9 +164,7 @@ void me_tracker_close_iteration(me_tracker *tracker)
     seen->peak_requested = tracker->open_peak;
     me_twin_span_close_iteration(&tracker->twin_span, tracker->open_peak);
     seen->reserved_ever = tracker->reserved_ever;
-    if (tracker->device.read_bytes != NULL) {
-        seen->device_bytes = tracker->device.read_bytes(tracker->device.self);
-    }
+    seen->device_bytes = most_device_bytes(tracker);
     keep_parts(tracker, seen);
     if (seen->iteration == ME_STEADY_ITERATION && !tracker->is_steady_over) {
         me_module_stats_end(&tracker->modules);

@@ -45,7 +45,7 @@ typedef struct me_seen_iteration {
     me_peaks phases[ME_PHASE_COUNT];
     bool has_phase[ME_PHASE_COUNT];
     uint64_t reserved_ever; /**< the most since the beginning, at its end */
-    uint64_t device_bytes;  /**< at its end */
+    uint64_t device_bytes;  /**< with reserved_ever */
     me_peak_part *parts;    /**< what was live at its peak; owned */
     uint32_t n_parts;
 } me_seen_iteration;
