@@ -120,6 +120,9 @@ static void fill_expert(const me_config *job, const me_degrees *degrees,
 {
     const uint64_t experts = job->moe.num_experts;
     const int32_t stage = degrees->world / degrees->pipeline;
+    if (experts > 0 && stage == 0) {
+        me_space_words_add(words, "1");
+    }
     for (int32_t e = 1; experts > 0 && e <= stage && (uint64_t)e <= experts;
          e++) {
         if (experts % (uint64_t)e == 0 &&
@@ -134,9 +137,10 @@ static void fill_samples(const me_config *job, const me_degrees *degrees,
 {
     const uint64_t batch = job->train.global_batch_size;
     me_space_words_add(words, "1");
+    const uint64_t data = (uint64_t)data_of(degrees);
+    // Degrees that were asked for may be more than the ranks: refused later.
     for (uint64_t b = 2;
-         b <= MOST_SAMPLES && batch % (b * (uint64_t)data_of(degrees)) == 0;
-         b *= 2) {
+         data > 0 && b <= MOST_SAMPLES && batch % (b * data) == 0; b *= 2) {
         me_space_words_add(words, "%d", (int)b);
     }
 }

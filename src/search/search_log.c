@@ -268,12 +268,25 @@ static me_status keep_whole_lines(const char *path, const char *text,
     return status;
 }
 
+/** Is it nothing, or what a first line begins with? */
+static bool is_cut_head(const char *text)
+{
+    static const char head[] = "{\"memest\": \"";
+    const size_t length = strlen(text);
+    return strncmp(text, head,
+                   length < sizeof head - 1 ? length : sizeof head - 1) == 0;
+}
+
 me_status me_search_log_open(const char *path, const char *text,
                              const me_search_digest *digest, me_diag *diag,
                              FILE **file_out)
 {
     const char *last = strrchr(text, '\n');
     const size_t length = last == NULL ? 0 : (size_t)(last + 1 - text);
+    if (length == 0 && !is_cut_head(text)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s: no log of a search: name a new file", path);
+    }
     if (text[length] != '\0') {
         const me_status status = keep_whole_lines(path, text, length, diag);
         if (status != ME_OK) {

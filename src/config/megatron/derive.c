@@ -304,6 +304,9 @@ static void derive_graphs(me_train_config *t)
         !is_part || strstr(t->cuda_graph_modules, "attn") != NULL;
     t->cuda_graph_mlp =
         !is_part || strstr(t->cuda_graph_modules, "mlp") != NULL;
+    if (!t->cuda_graph_attention && !t->cuda_graph_mlp) {
+        t->cuda_graph_impl = ME_CUDA_GRAPH_NONE; // of other parts: a note
+    }
 }
 
 me_status me_config_derive(me_config *config, int32_t num_processes,

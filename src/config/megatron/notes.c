@@ -176,9 +176,8 @@ static bool has_graphs_of_layers(const me_config *config)
 static bool has_graphs_of_parts(const me_config *config)
 {
     const char *modules = config->train.cuda_graph_modules;
-    return has_graphs_of_layers(config) && (strstr(modules, "moe") != NULL ||
-                                            strstr(modules, "mamba") != NULL ||
-                                            strstr(modules, "full_") != NULL);
+    return strstr(modules, "moe") != NULL || strstr(modules, "mamba") != NULL ||
+           strstr(modules, "full_") != NULL;
 }
 
 /** Dropless experts copy their counts to the host, which ends a capture; parts of

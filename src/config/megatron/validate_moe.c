@@ -199,6 +199,14 @@ static const char *missing_for_turns(const me_config *config)
                : NULL;
 }
 
+/** A rank's only expert, in grouped products. */
+static bool is_alone_in_group(const me_config *config)
+{
+    return config->moe.grouped_gemm &&
+           config->impl.transformer == ME_TRANSFORMER_ENGINE &&
+           config->moe.num_experts == (uint64_t)config->parallel.expert;
+}
+
 static me_status check_turns(const me_config *config, me_diag *diag)
 {
     if (!config->moe.overlap_expert_comm) {
@@ -211,14 +219,18 @@ static me_status check_turns(const me_config *config, me_diag *diag)
                        "(--overlap-moe-expert-parallel-comm) needs %s",
                        missing);
     }
-    if (!config->pipeline.is_own || config->parallel.torch_fsdp2) {
-        return me_fail(diag, ME_ERR_UNSUPPORTED,
-                       "moe.overlap_expert_comm = true with %s is not modelled",
-                       config->parallel.torch_fsdp2
-                           ? "parallel.torch_fsdp2 = true"
-                           : "an order of pipeline.schedule");
-    }
-    return ME_OK;
+    const char *other =
+        config->parallel.torch_fsdp2 ? "parallel.torch_fsdp2 = true"
+        : !config->pipeline.is_own   ? "an order of pipeline.schedule"
+        : is_alone_in_group(config)
+            ? "moe.grouped_gemm = true and one expert a rank"
+            : NULL;
+    return other == NULL
+               ? ME_OK
+               : me_fail(
+                     diag, ME_ERR_UNSUPPORTED,
+                     "moe.overlap_expert_comm = true with %s is not modelled",
+                     other);
 }
 
 /** Options of it; checked without experts as well. */

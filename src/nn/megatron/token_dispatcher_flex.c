@@ -216,6 +216,7 @@ static me_dispatched deepep_dispatch(me_dispatcher *d, me_dispatched rows)
     me_engine *e = d->nn->e;
     const uint64_t k = topk_of(d);
     const uint64_t n = tokens_received(d);
+    me_assign(e, &d->probs, rows.probs);
     me_tensor *probs = wide_probs(d);
     const uint64_t experts = ranks_of(d) * d->n_local;
     me_tensor *counts =
@@ -346,6 +347,7 @@ static me_dispatched hybridep_dispatch(me_dispatcher *d, me_dispatched rows)
     me_engine *e = d->nn->e;
     const uint64_t all = me_size_mul(ranks_of(d), d->n_tokens);
     const uint64_t experts = ranks_of(d) * d->n_local;
+    me_assign(e, &d->probs, rows.probs);
     me_tensor *probs = wide_probs(d);
     me_node *node = me_record2(e, &dispatch_op, rows.tokens, probs);
     if (node != NULL) {
