@@ -15,7 +15,7 @@
  *  several jobs; where the job lacks it, a value other than the default is told
  *  to have no effect, so that nobody takes a number for what it is not. */
 typedef struct me_option_need {
-    const char *option; /**< or a group of them ("moe."); the first that fits */
+    const char *option; /**< or a group ("moe.", "a.b_"); the first that fits */
     bool (*holds)(const me_config *config);
     const char *needs; /**< the option, and its value, that the job lacks */
 } me_option_need;

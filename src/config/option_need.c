@@ -7,7 +7,7 @@
 static bool is_of(const char *name, const char *row)
 {
     const size_t n = strlen(row);
-    return row[n - 1] == '.' ? strncmp(name, row, n) == 0
+    return row[n - 1] == '.' || row[n - 1] == '_' ? strncmp(name, row, n) == 0
                              : strcmp(name, row) == 0;
 }
 

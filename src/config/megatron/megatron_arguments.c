@@ -439,6 +439,9 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
         status = list_flags(config, uses, diag);
     }
     if (status == ME_OK) {
+        status = me_megatron_note_needless(config, uses, diag);
+    }
+    if (status == ME_OK) {
         status = me_vocabulary_settle(config, uses, diag);
     }
     return status;

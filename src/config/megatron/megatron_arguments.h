@@ -87,6 +87,15 @@ me_status me_megatron_settle_context(me_config *config,
                                      me_diag *diag) ME_MUST_CHECK;
 
 /**
+ * Say which modelled flags change nothing, since the flag that they are about
+ * was not given: one assumption for all that lack the same. Local.
+ *
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_megatron_note_needless(me_config *config, const me_flag_uses *uses,
+                                    me_diag *diag) ME_MUST_CHECK;
+
+/**
  * Read Megatron-LM's flags: set options, and put each flag into one of the
  * three lists of the job. Local.
  *

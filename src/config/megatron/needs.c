@@ -121,6 +121,24 @@ static bool has_transformer_engine(const me_config *config)
     return config->impl.transformer == ME_TRANSFORMER_ENGINE;
 }
 
+static bool has_fp8(const me_config *config)
+{
+    return config->fp8.format != ME_FP8_NONE;
+}
+
+static bool has_bf16_ends(const me_config *config)
+{
+    return config->fp8.first_last_layers_bf16;
+}
+
+/** Asked for; where only parts are named that are not modelled, a note says
+ *  so. */
+static bool has_graphs(const me_config *config)
+{
+    return config->train.cuda_graph_impl != ME_CUDA_GRAPH_NONE ||
+           me_config_is_set(config, "train.cuda_graph_impl");
+}
+
 static bool has_several_nodes(const me_config *config)
 {
     return config->parallel.world_size > config->device.gpus_per_node;
@@ -207,6 +225,11 @@ const me_option_need me_megatron_needs[] = {
     {"offload.fraction", has_fine_grained_offload, "offload.fine_grained"},
     {"recompute.mlp", has_selective_recompute,
      "recompute.granularity = selective"},
+    {"train.fp8_", has_fp8, "train.fp8"},
+    {"train.first_last_layers_bf16", has_fp8, "train.fp8"},
+    {"train.num_layers_at_", has_bf16_ends, "train.first_last_layers_bf16"},
+    {"train.cuda_graph_modules", has_graphs, "train.cuda_graph_impl"},
+    {"train.cuda_graph_warmup_steps", has_graphs, "train.cuda_graph_impl"},
     {"impl.te_version", has_transformer_engine,
      "impl.transformer = transformer_engine"},
     {"machine.placement", has_several_nodes, "several nodes"},
