@@ -8,7 +8,7 @@ static bool is_of(const char *name, const char *row)
 {
     const size_t n = strlen(row);
     return row[n - 1] == '.' || row[n - 1] == '_' ? strncmp(name, row, n) == 0
-                             : strcmp(name, row) == 0;
+                                                  : strcmp(name, row) == 0;
 }
 
 /** What the option is about, if the job lacks it. */

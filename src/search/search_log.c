@@ -126,13 +126,15 @@ static bool get_number(const json_t *line, const char *key, json_int_t *out)
     return json_is_integer(value);
 }
 
-/** @return false: a number is missing */
+/** No number of a result is below zero.
+ *  @return false: one is missing, or its type does not hold it */
 static bool read_result(const json_t *line, me_search_result *result)
 {
     json_int_t number = 0;
     bool is_good = true;
 #define ME_SEARCH_READ(type, member)                                           \
-    is_good = is_good && get_number(line, #member, &number);                   \
+    is_good = is_good && get_number(line, #member, &number) && number >= 0 &&  \
+              (json_int_t)(type)number == number;                              \
     result->member = (type)number;
     ME_SEARCH_RESULT_LIST(ME_SEARCH_READ)
 #undef ME_SEARCH_READ

@@ -130,9 +130,11 @@ static me_status refuse_key(const char *key, me_diag *diag)
 /** Words behind commas, blanks around them. */
 static me_status add_words(me_space_axis *axis, const char *list, me_diag *diag)
 {
-    while (*list != '\0') {
+    bool has_more = *list != '\0';
+    while (has_more) {
         size_t n = strcspn(list, ",");
-        const char *next = list + n + (list[n] == ',');
+        has_more = list[n] == ',';
+        const char *next = list + n + has_more;
         while (n > 0 && isspace((unsigned char)*list) != 0) {
             list++;
             n--;
