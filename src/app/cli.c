@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /** A flag that changes nothing without one of others, or beside them; of
  *  commands that take those. */
@@ -109,8 +110,9 @@ static me_status unknown_flag(const char *word, size_t length, me_diag *diag)
     me_flag launch;
     if (strncmp(name, "--", 2) == 0 && me_flag_find(name, &launch)) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "%s: a flag of the launch command, which goes after --",
-                       word);
+                       "%s: a flag of the launch command, which goes after --; "
+                       "memest options %s says what it does",
+                       word, name + 2);
     }
     const char *instead = instead_of(name);
     if (instead != NULL) {
@@ -176,6 +178,14 @@ static const me_cli_command *find_command(const char *word, me_diag *diag)
         if (strcmp(word, c->name) == 0) {
             return c;
         }
+    }
+    struct stat about;
+    if (stat(word, &about) == 0 && S_ISREG(about.st_mode)) {
+        (void)me_fail(diag, ME_ERR_CONFIG,
+                      "%s: a file is no command; memest check %s reads a "
+                      "launch script, memest --model %s a job",
+                      word, word, word);
+        return NULL;
     }
     (void)me_fail(
         diag, ME_ERR_CONFIG,

@@ -174,7 +174,7 @@ static const me_cli_command commands[] = {
     {"list", "models|cards|machines|architectures", " --format --output ",
      "what is known by name: by --model, --device, --machine, and in a config.json"},
     {"options", "[WORD]", " --format --output ",
-     "every option, or those with a word in name or help: type, default, meaning"},
+     "every option, or those with a word in name or help, and the launch flags with it in theirs"},
 };
 
 const char me_cli_rank_formats[] = " snapshot snapshot_json perfetto ";

@@ -9,6 +9,7 @@
 #include "app/diff_command.h"
 #include "app/estimate_command.h"
 #include "app/list_command.h"
+#include "app/options_command.h"
 #include "app/output.h"
 #include "app/schedule_command.h"
 #include "app/search_command.h"
@@ -130,19 +131,6 @@ static bool is_serial(const me_cli *cli)
            strcmp(cli->command, "replay") == 0;
 }
 
-static me_status list_options(const me_cli *cli, me_diag *diag, me_str *text)
-{
-    if (strcmp(cli->format, "text") != 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--format %s: memest options has text", cli->format);
-    }
-    return me_options_list(cli->operand, text)
-               ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG,
-                         "%.40s: no option has it in its name or help",
-                         cli->operand);
-}
-
 static int run_serial(const me_transport *transport, const me_cli *cli,
                       me_diag *diag)
 {
@@ -155,7 +143,7 @@ static int run_serial(const me_transport *transport, const me_cli *cli,
     } else if (cli->version) {
         me_str_printf(&text, "memest %s\n", ME_VERSION);
     } else if (strcmp(cli->command, "options") == 0) {
-        status = list_options(cli, diag, &text);
+        status = me_options_command(cli, diag, &text);
     } else if (strcmp(cli->command, "schedule") == 0) {
         status = me_schedule_command(cli, diag, &text);
     } else if (strcmp(cli->command, "list") == 0) {

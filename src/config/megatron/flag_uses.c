@@ -265,6 +265,22 @@ static void mark_repeated(me_flag_uses *uses, const char *name)
     }
 }
 
+/** A word that belongs to no flag. A shell leaves a carriage return behind a
+ *  backslash as a word of its own. */
+static me_status refuse_stray(const char *word, const char *before,
+                              me_diag *diag)
+{
+    if (word[strspn(word, " \r")] == '\0' && strchr(word, '\r') != NULL) {
+        return me_fail(diag, ME_ERR_SYNTAX,
+                       "a carriage return is a word of the launch command: its "
+                       "file has the line ends of Windows, which a shell takes "
+                       "so too; dos2unix mends it");
+    }
+    return me_fail(diag, ME_ERR_SYNTAX, "'%.80s' belongs to no flag%s%.60s",
+                   word, before == NULL ? "" : ": it comes after ",
+                   before == NULL ? "" : before);
+}
+
 me_status me_flag_uses_read(me_config *config, int argc,
                             const char *const *argv, me_diag *diag,
                             me_flag_uses *uses_out)
@@ -281,10 +297,7 @@ me_status me_flag_uses_read(me_config *config, int argc,
     }
     for (int at = 0; at < argc;) {
         if (!is_flag(argv[at])) {
-            return me_fail(diag, ME_ERR_SYNTAX,
-                           "'%.80s' belongs to no flag%s%.60s", argv[at],
-                           at == 0 ? "" : ": it comes after ",
-                           at == 0 ? "" : argv[at - 1]);
+            return refuse_stray(argv[at], at == 0 ? NULL : argv[at - 1], diag);
         }
         me_flag_use *use = &uses_out->uses[uses_out->count];
         me_status status = split_name(config, argv[at], use, diag);
