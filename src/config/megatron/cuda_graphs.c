@@ -21,7 +21,7 @@ static me_status check_full_recompute(const me_config *config, me_diag *diag)
                          "train.cuda_graph_impl = full_iteration or none, not "
                          "%s",
                          me_choice_word(me_cuda_graph_choices,
-                                        config->train.cuda_graph_impl))
+                                        (int)config->train.cuda_graph_impl))
                : ME_OK;
 }
 
@@ -74,7 +74,7 @@ static me_status check_recompute(const me_config *config, me_diag *diag)
 static me_status check_offload(const me_config *config, me_diag *diag)
 {
     const me_cuda_graph impl = config->train.cuda_graph_impl;
-    const char *word = me_choice_word(me_cuda_graph_choices, impl);
+    const char *word = me_choice_word(me_cuda_graph_choices, (int)impl);
     const bool is_of_layers =
         impl == ME_CUDA_GRAPH_LOCAL || impl == ME_CUDA_GRAPH_TE;
     if (is_of_layers && config->offload.num_layers > 0) {
@@ -112,7 +112,8 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
     return is_on && other != NULL
                ? me_fail(diag, ME_ERR_UNSUPPORTED,
                          "train.cuda_graph_impl = %s with %s is not modelled",
-                         me_choice_word(me_cuda_graph_choices, impl), other)
+                         me_choice_word(me_cuda_graph_choices, (int)impl),
+                         other)
                : ME_OK;
 }
 
