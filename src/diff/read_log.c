@@ -185,7 +185,7 @@ static const char *find_field(const char *line, int column)
     const char *at = line;
     for (int i = 0; i < column && at != NULL; i++) {
         at = strchr(at, ',');
-        at += at == NULL ? 0 : 1;
+        at = at == NULL ? NULL : at + 1;
     }
     return at == NULL ? NULL : at + strspn(at, " ");
 }
