@@ -52,18 +52,17 @@ static bool append_flags(me_flag_kind kind, const me_flag_rule *rule,
                          const char *word, me_str *text)
 {
     bool is_found = false;
-    for (const char *flag = rule->flags + strspn(rule->flags, " ");
-         *flag != '\0';) {
+    const char *cursor = rule->flags;
+    size_t length = 0;
+    for (const char *flag = me_flag_next(&cursor, &length); flag != NULL;
+         flag = me_flag_next(&cursor, &length)) {
         char name[96];
-        const size_t length = strcspn(flag, ": ");
         (void)snprintf(name, sizeof name, "%.*s", (int)length, flag);
         if (strstr(name, word) != NULL) {
             me_str_printf(text, "%-42s  ", name);
             append_rule(kind, rule, text);
             is_found = true;
         }
-        flag += strcspn(flag, " ");
-        flag += strspn(flag, " ");
     }
     return is_found;
 }

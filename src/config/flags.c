@@ -27,9 +27,7 @@ const me_flag_table *me_flag_tables(size_t *count_out)
     return tables;
 }
 
-/** The next flag of a rule's text: its start, the length of its name, and the
- * cursor behind it. */
-static const char *next_flag(const char **cursor, size_t *length_out)
+const char *me_flag_next(const char **cursor, size_t *length_out)
 {
     const char *flag = *cursor + strspn(*cursor, " ");
     if (*flag == '\0') {
@@ -46,8 +44,8 @@ static bool find_in_rule(const me_flag_rule *rule, const char *name,
     const size_t name_length = strlen(name);
     const char *cursor = rule->flags;
     size_t length = 0;
-    for (const char *flag = next_flag(&cursor, &length); flag != NULL;
-         flag = next_flag(&cursor, &length)) {
+    for (const char *flag = me_flag_next(&cursor, &length); flag != NULL;
+         flag = me_flag_next(&cursor, &length)) {
         if (length == name_length && memcmp(flag, name, length) == 0) {
             flag_out->rule = rule;
             flag_out->values = flag[length] == ':' ? flag + length + 1 : "";
@@ -77,8 +75,8 @@ static void offer_rule(const me_flag_rule *rule, me_nearest *nearest,
 {
     const char *cursor = rule->flags;
     size_t length = 0;
-    for (const char *flag = next_flag(&cursor, &length); flag != NULL;
-         flag = next_flag(&cursor, &length)) {
+    for (const char *flag = me_flag_next(&cursor, &length); flag != NULL;
+         flag = me_flag_next(&cursor, &length)) {
         char known[96];
         (void)snprintf(known, sizeof known, "%.*s", (int)length, flag);
         if (me_nearest_offer(nearest, known)) {

@@ -66,6 +66,15 @@ typedef struct me_flag {
 /** All tables, each flag in one of them. Local. */
 const me_flag_table *me_flag_tables(size_t *count_out);
 
+/**
+ * The next flag of a rule's text. Local.
+ *
+ * @param cursor      first at me_flag_rule.flags; moved behind the flag
+ * @param length_out  of its name
+ * @return its start; NULL: there is none
+ */
+const char *me_flag_next(const char **cursor, size_t *length_out);
+
 /** Look up `--flag`. Local. */
 bool me_flag_find(const char *name, me_flag *flag_out);
 

@@ -191,20 +191,30 @@ static me_status parse_variant(const me_candidate *candidate, me_diag *diag,
     return status;
 }
 
-me_status me_candidate_finish(const me_candidate *candidate,
-                              const me_config *job, me_diag *diag,
-                              me_config **config_out)
+/** The job with what the candidate sets, not finished.
+ *  @param config_out  owned by the caller, also on failure */
+static me_status vary(const me_candidate *candidate, const me_config *job,
+                      me_diag *diag, me_config **config_out)
 {
     me_variant variant;
-    me_config *config = me_config_clone(job);
-    if (config == NULL) {
+    *config_out = me_config_clone(job);
+    if (*config_out == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
     }
     me_status status = parse_variant(candidate, diag, &variant);
     if (status == ME_OK) {
-        status = me_variant_apply(&variant, config, diag);
+        status = me_variant_apply(&variant, *config_out, diag);
     }
     me_variant_fini(&variant);
+    return status;
+}
+
+me_status me_candidate_finish(const me_candidate *candidate,
+                              const me_config *job, me_diag *diag,
+                              me_config **config_out)
+{
+    me_config *config = NULL;
+    me_status status = vary(candidate, job, diag, &config);
     if (status == ME_OK) {
         status = me_schedule_choice_apply(candidate->choice, config, diag);
     }
@@ -276,16 +286,8 @@ me_status me_candidate_probe(const me_candidate *candidate,
                              const me_config *job, int32_t n_layers,
                              me_diag *diag, me_config **config_out)
 {
-    me_variant variant;
-    me_config *config = me_config_clone(job);
-    if (config == NULL) {
-        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the job");
-    }
-    me_status status = parse_variant(candidate, diag, &variant);
-    if (status == ME_OK) {
-        status = me_variant_apply(&variant, config, diag);
-    }
-    me_variant_fini(&variant);
+    me_config *config = NULL;
+    me_status status = vary(candidate, job, diag, &config);
     if (status == ME_OK) {
         status = me_search_rules_of(job->framework)
                      ->set_probe(config, n_layers, diag);
