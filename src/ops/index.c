@@ -226,18 +226,33 @@ me_tensor *me_masked_select(me_engine *e, me_tensor *x, const me_tensor *mask,
     return me_output(e, node, y);
 }
 
-me_tensor *me_count_flags(me_engine *e, const me_tensor *x)
+/** Flags are added up as int64, into which all are copied first. */
+static me_tensor *count_into(me_engine *e, const me_tensor *x, me_shape shape)
 {
-    const uint64_t columns = me_dim(x, -1);
-    me_tensor *counts = me_empty(e, "sum", ME_DTYPE_INT64, ME_SHAPE(columns));
+    me_tensor *counts = me_empty(e, "sum", ME_DTYPE_INT64, shape);
+    const uint64_t outputs = me_shape_numel(&shape);
     me_tensor *wide = me_pointwise(e, "to", x, ME_DTYPE_INT64);
     me_reduce(e, &(me_reduction){
-                     .inputs = columns == 0 ? 0 : me_numel(x) / columns,
-                     .outputs = columns,
-                     .is_outer = true,
+                     .inputs = outputs == 0 ? 0 : me_numel(x) / outputs,
+                     .outputs = outputs,
+                     .is_outer = shape.ndim > 0,
                      .element_bytes = 8,
                      .accumulator_bytes = 8,
                  });
     me_drop(e, wide);
     return counts;
+}
+
+me_tensor *me_count_flags(me_engine *e, const me_tensor *x)
+{
+    return count_into(e, x, ME_SHAPE(me_dim(x, -1)));
+}
+
+me_tensor *me_count_nonzero(me_engine *e, uint64_t numel)
+{
+    me_tensor *mask = me_empty(e, "ne", ME_DTYPE_BOOL, ME_SHAPE(numel));
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, numel, me_size_mul(5, numel));
+    me_tensor *count = count_into(e, mask, ME_SCALAR);
+    me_drop(e, mask);
+    return count;
 }

@@ -61,4 +61,8 @@ me_tensor *me_masked_select(me_engine *e, me_tensor *x, const me_tensor *mask,
 /** `x.sum(dim=0).long()` of flags (n, m): int64 counts (m), off the tape. */
 me_tensor *me_count_flags(me_engine *e, const me_tensor *x);
 
+/** `torch.count_nonzero(x)` of @p numel float32 elements: a scalar, int64, off
+ *  the tape. A mask of all is copied to int64: 9 bytes an element. */
+me_tensor *me_count_nonzero(me_engine *e, uint64_t numel);
+
 #endif /* MEMEST_OPS_INDEX_H */

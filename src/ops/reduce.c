@@ -11,7 +11,8 @@
 enum {
     BLOCK_THREADS = 512,
     WARP = 32,
-    MAX_VECTOR = 4
+    MAX_VECTOR = 4,
+    WIDEST_NUMBER = 8 // bytes
 };
 
 /** Largest power of two that is at most @p x, capped. */
@@ -126,10 +127,10 @@ static void reduce_part(me_engine *e, const me_reduction *reduction)
 
 void me_reduce(me_engine *e, const me_reduction *reduction)
 {
-    // Partial results of the halves that the output cannot hold, such as a
-    // value with its index, need a buffer (Reduce.cuh's AccumulationBuffer).
+    // Partial results of the halves that the output cannot hold need a buffer
+    // (Reduce.cuh's AccumulationBuffer).
     me_tensor *partial = NULL;
-    if (is_split(e, reduction) && reduction->accumulator_bytes > 4) {
+    if (is_split(e, reduction) && reduction->is_pair) {
         partial = me_scratch(
             e, "reduce.accumulation",
             me_size_mul(reduction->outputs, reduction->accumulator_bytes));
@@ -212,6 +213,7 @@ void me_reduce_to(me_engine *e, const me_tensor *x, uint64_t outputs,
                      .outputs = outputs,
                      .element_bytes = me_dtype_bytes((me_dtype)x->dtype),
                      .accumulator_bytes = accumulator_bytes,
+                     .is_pair = accumulator_bytes > WIDEST_NUMBER,
                  });
 }
 

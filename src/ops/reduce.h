@@ -16,9 +16,11 @@ typedef struct me_reduction {
     uint64_t outputs;
     bool is_outer;          /**< rows are reduced; else the inner dimension */
     uint64_t element_bytes; /**< of the input */
-    uint64_t
-        accumulator_bytes; /**< of one partial result: 4, or 16 with index */
-    bool is_expanded;      /**< the input is one number shown as many */
+    uint64_t accumulator_bytes; /**< of one partial result: 4, of int64 8, 16
+                                     with an index */
+    bool is_expanded;           /**< the input is one number shown as many */
+    bool is_pair; /**< a partial result is two numbers, which the output
+                           cannot hold */
 } me_reduction;
 
 /** Staging buffer and semaphores of a reduction; both 0 if it needs none. */

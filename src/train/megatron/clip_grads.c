@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "ops/index.h"
 #include "ops/reduce.h"
 #include "tensor/launch.h"
 #include "train/megatron/bookkeeping.h"
@@ -299,22 +300,12 @@ void me_clip_gradients(me_trainer *t, int count)
     }
 }
 
-/** How many zeros a gradient has: `numel - count_nonzero`, of which a mask of all
- *  elements is summed. @return a variable of the running frame */
+/** How many zeros a gradient has: `numel - count_nonzero`.
+ *  @return a variable of the running frame */
 static me_tensor *count_zeros_of(me_engine *e, uint64_t numel)
 {
     const me_frame frame = me_enter(e);
-    me_tensor *mask = me_empty(e, "ne", ME_DTYPE_BOOL, ME_SHAPE(numel));
-    me_tensor *nonzero = me_scratch(e, "sum", 8);
-    me_reduce(e, &(me_reduction){
-                     .inputs = numel,
-                     .outputs = 1,
-                     .element_bytes = 1,
-                     .accumulator_bytes = 8,
-                 });
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, numel, me_size_mul(5, numel));
-    me_launch_kernel(e, ME_KERNEL_REDUCE, numel, numel);
-    me_drop(e, mask);
+    me_tensor *nonzero = me_count_nonzero(e, numel);
     me_tensor *zeros = me_scratch(e, "rsub", 8);
     me_drop(e, nonzero);
     return me_leave(e, frame, zeros);

@@ -125,6 +125,7 @@ static void apply_scale(me_engine *e, me_precision_aware *a, me_dtype dtype,
                      .outputs = 1,
                      .element_bytes = 4,
                      .accumulator_bytes = 8,
+                     .is_pair = true,
                  });
     me_launch_kernel(e, ME_KERNEL_REDUCE, numel, me_size_mul(4, numel));
     me_tensor *negated = me_scratch(e, "neg", 4);

@@ -20,22 +20,31 @@ static void test_reduce__scratch_as_measured(void **state)
         uint64_t semaphores;
     } cases[] = {
         {"bias gradient of 1024 over 2048 rows",
-         {2048, 1024, true, 2, 4, false},
+         {2048, 1024, true, 2, 4, false, false},
          16777216,
          32},
-        {"of 4096", {2048, 4096, true, 2, 4, false}, 67108864, 128},
-        {"of QKV, 3072", {2048, 3072, true, 2, 4, false}, 50331648, 96},
-        {"norm of 110,633,984", {110633984, 1, false, 4, 4, false}, 3380, 4},
-        {"norm of 32,768,000", {32768000, 1, false, 4, 4, false}, 2112, 4},
-        {"norm of 1,048,576", {1048576, 1, false, 4, 4, false}, 512, 4},
+        {"of 4096", {2048, 4096, true, 2, 4, false, false}, 67108864, 128},
+        {"of QKV, 3072", {2048, 3072, true, 2, 4, false, false}, 50331648, 96},
+        {"norm of 110,633,984",
+         {110633984, 1, false, 4, 4, false, false},
+         3380,
+         4},
+        {"norm of 32,768,000",
+         {32768000, 1, false, 4, 4, false, false},
+         2112,
+         4},
+        {"norm of 1,048,576", {1048576, 1, false, 4, 4, false, false}, 512, 4},
         {"1024 over an expanded scalar",
-         {131072, 1024, true, 4, 4, true},
+         {131072, 1024, true, 4, 4, true, false},
          4194304,
          128},
-        {"norm of 1024", {1024, 1, false, 4, 4, false}, 0, 0},
-        {"bias gradient of 3 over 4 rows", {4, 3, true, 2, 4, false}, 0, 0},
-        {"nothing", {0, 1, false, 4, 4, false}, 0, 0},
-        {"nothing into nothing", {1, 0, false, 4, 4, false}, 0, 0},
+        {"norm of 1024", {1024, 1, false, 4, 4, false, false}, 0, 0},
+        {"bias gradient of 3 over 4 rows",
+         {4, 3, true, 2, 4, false, false},
+         0,
+         0},
+        {"nothing", {0, 1, false, 4, 4, false, false}, 0, 0},
+        {"nothing into nothing", {1, 0, false, 4, 4, false, false}, 0, 0},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -98,7 +107,7 @@ static void test_reduce__buffer_of_a_bias_gradient(void **state)
     (void)state;
 
     for (uint64_t n = 1024; n <= 8192; n += 1024) {
-        const me_reduction reduction = {2048, n, true, 2, 4, false};
+        const me_reduction reduction = {2048, n, true, 2, 4, false, false};
         assert_int_equal(
             me_reduction_scratch_of(&hopper, &reduction).staging_bytes,
             8 * n * 2048);
@@ -137,6 +146,24 @@ static void test_reduce__halves_beyond_32_bits(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* Only of two numbers does an output not hold what the first half gave: 8 bytes of
+ * an int64 it does. */
+static void test_reduce__pairs_beyond_32_bits(void **state)
+{
+    me_test_events *events = *state;
+    me_reduction reduction = {.inputs = (UINT64_C(1) << 28) + (1 << 19),
+                              .outputs = 1,
+                              .element_bytes = 8,
+                              .accumulator_bytes = 8};
+
+    (void)me_test_events_take(events);
+    me_reduce(events->e, &reduction);
+    EXPECT_EVENTS(events, "+8208 +4 -4 -8208 +8208 +4 -4 -8208");
+    reduction.is_pair = true;
+    me_reduce(events->e, &reduction);
+    EXPECT_EVENTS(events, "+8 +8208 +4 -4 -8208 +8208 +4 -4 -8208 -8");
+}
+
 static void test_reduce__sum_to_shapes(void **state)
 {
     me_test_events *events = *state;
@@ -160,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_reduce__buffer_of_a_bias_gradient),
         ENGINE_TEST(test_reduce__order_of_events),
         ENGINE_TEST(test_reduce__halves_beyond_32_bits),
+        ENGINE_TEST(test_reduce__pairs_beyond_32_bits),
         ENGINE_TEST(test_reduce__sum_to_shapes),
     };
     return cmocka_run_group_tests_name("reduce", tests, NULL, NULL);

@@ -115,10 +115,10 @@ static void test_optimizer__zeros(void **state)
     r.config.optimizer.log_num_zeros_in_grad = true;
     (void)me_test_events_take(&r.model.events);
     assert_true(me_optimizer_step(&r.t));
-    EXPECT_EVENTS(&r.model.events,
-                  NORM AGREED CLIP " +8 +12 +8 -12 +8 -8 +8 -8 "
-                                   "+3 +8 -3 +8 -8 -8 +8 -8 AllReduce:1 -8 -8 "
-                                   "+48 +48 +12 +12");
+    EXPECT_EVENTS(&r.model.events, NORM AGREED CLIP
+                  " +8 +12 +8 +96 -96 -12 +8 -8 +8 -8 "
+                  "+3 +8 +24 -24 -3 +8 -8 -8 +8 -8 AllReduce:1 -8 -8 "
+                  "+48 +48 +12 +12");
     static me_gpt_spec middle;
     r.spec.chunks = &middle;
     me_reduce_losses(&r.t);
