@@ -43,6 +43,7 @@ static me_tensor *group_limited_topk(const me_nn *nn, me_tensor *scores,
     const me_moe_options *m = &nn->config->moe;
     const uint64_t tokens = me_dim(scores, 0);
     const uint64_t groups = m->router_num_groups;
+    const me_dtype dtype = (me_dtype)scores->dtype;
     const me_frame frame = me_enter(e);
     me_tensor *dropped = NULL;
     me_tensor *grouped =
@@ -55,11 +56,9 @@ static me_tensor *group_limited_topk(const me_nn *nn, me_tensor *scores,
     me_drop(e, best);
     me_tensor *group_indices = NULL;
     me_drop(e, me_topk(e, group_scores, m->router_group_topk, &group_indices));
-    me_tensor *group_mask =
-        me_pointwise(e, "zeros_like", group_scores, ME_DTYPE_FLOAT32);
+    me_tensor *group_mask = me_pointwise(e, "zeros_like", group_scores, dtype);
     me_launch_kernel(e, ME_KERNEL_INDEX, 0, me_bytes(group_mask));
-    me_tensor *score_mask =
-        me_empty(e, "reshape", ME_DTYPE_FLOAT32, scores->shape);
+    me_tensor *score_mask = me_empty(e, "reshape", dtype, scores->shape);
     me_tensor *masked = me_masked_fill_outside(e, scores, score_mask);
     me_tensor *values = me_topk(e, masked, m->router_topk, indices_out);
     me_leave_with(e, frame, 2, (me_tensor *[]){values, *indices_out});
@@ -244,8 +243,10 @@ me_tensor *me_router_loss_scores(const me_router *router, me_tensor *logits,
     me_engine *e = nn->e;
     const me_moe_options *m = &nn->config->moe;
     if (m->router_fusion) {
-        return fused_router(e, &fused_scores_op, logits, ME_DTYPE_FLOAT32,
-                            map_out);
+        me_tensor *scores = fused_router(e, &fused_scores_op, logits,
+                                         ME_DTYPE_FLOAT32, map_out);
+        me_name_last(e, scores); // named behind the map
+        return scores;
     }
     const me_frame frame = me_enter(e);
     me_tensor *scores = NULL;
