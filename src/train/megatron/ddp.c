@@ -177,19 +177,22 @@ static void watch_parameters(me_trainer *t, me_ddp *ddp, me_ddp_buffer *buffer)
     }
 }
 
-/**
- * Does the backward itself start reductions? Where all ranks are to begin
- * theirs together (align_grad_reduce), only without interleaving and on the
- * first stage, whose last backward is the last of all; the others are told by
- * the schedule. The first iteration only learns the order of the gradients.
- */
-static bool reduces_in_backward(const me_trainer *t)
+/** Does the schedule start reductions? Where all ranks are to begin theirs
+ *  together (align_grad_reduce), but for a first stage without interleaving,
+ *  whose last backward is the last of all. */
+static bool is_told_by_schedule(const me_trainer *t)
 {
     const me_optimizer_config *c = &t->config->optimizer;
-    const bool is_told = c->align_grad_reduce &&
-                         (t->spec->n_chunks > 1 || t->spec->pipeline.rank > 0);
-    return t->is_last_microbatch && c->overlap_grad_reduce && !is_told &&
-           t->iteration > 0;
+    return c->overlap_grad_reduce && c->align_grad_reduce &&
+           (t->spec->n_chunks > 1 || t->spec->pipeline.rank > 0);
+}
+
+/** Does the backward itself? The first iteration only learns the order of the
+ *  gradients. */
+static bool reduces_in_backward(const me_trainer *t)
+{
+    return t->is_last_microbatch && t->config->optimizer.overlap_grad_reduce &&
+           !is_told_by_schedule(t) && t->iteration > 0;
 }
 
 /** The norm of a bucket, looked at for NaN and infinity. It takes the name of
@@ -425,6 +428,16 @@ void me_ddp_reduce(me_trainer *t, int32_t chunk)
     ddp->is_reduced = true;
 }
 
+/** A reduction over several instances leaves no handle that says it has begun. So
+ *  a chunk that the schedule begins, whose gradients are never counted and every
+ *  batch of which is a first one therefore, is reduced again. */
+static void finish_grad_sync(me_trainer *t, int32_t chunk)
+{
+    me_ddp *ddp = &t->ddp[chunk];
+    ddp->is_reduced &= !(has_instances(t) && is_told_by_schedule(t));
+    me_ddp_reduce(t, chunk);
+}
+
 static void wrap(me_trainer *t)
 {
     me_parameters_to_device(&t->nn);
@@ -456,7 +469,8 @@ static void fini(me_trainer *t)
 const me_model_wrapper me_distributed_data_parallel = {
     .wrap = wrap,
     .zero_grad_buffer = me_ddp_zero_grad,
-    .finish_grad_sync = me_ddp_reduce,
+    .start_grad_sync = me_ddp_reduce,
+    .finish_grad_sync = finish_grad_sync,
     .reduce_partial_gradients = reduce_partial_gradients,
     .fini = fini,
     .can_repeat = true,

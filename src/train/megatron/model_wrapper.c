@@ -19,6 +19,15 @@ void me_zero_grad_buffer(me_trainer *t)
     }
 }
 
+void me_start_grad_sync(me_trainer *t, int32_t chunk)
+{
+    if (t->wrapper->start_grad_sync != NULL) {
+        t->wrapper->start_grad_sync(t, chunk);
+        return;
+    }
+    me_finish_grad_sync(t, chunk);
+}
+
 void me_finish_grad_sync(me_trainer *t, int32_t chunk)
 {
     if (t->wrapper->finish_grad_sync != NULL) {

@@ -19,6 +19,8 @@ typedef struct me_model_wrapper {
     void (*wrap)(struct me_trainer *t);
     /** zero_grad_buffer(): a new iteration; NULL: nothing. */
     void (*zero_grad_buffer)(struct me_trainer *t);
+    /** start_grad_sync() of a chunk, told by a schedule; NULL: as the next. */
+    void (*start_grad_sync)(struct me_trainer *t, int32_t chunk);
     /** finish_grad_sync() of a chunk, which may have been told to begin; NULL:
      *  nothing. */
     void (*finish_grad_sync)(struct me_trainer *t, int32_t chunk);
@@ -57,6 +59,7 @@ const me_model_wrapper *me_model_wrapper_of(const me_config *config);
 /** @name The members that may be missing
  *  @{ */
 void me_zero_grad_buffer(struct me_trainer *t);
+void me_start_grad_sync(struct me_trainer *t, int32_t chunk);
 void me_finish_grad_sync(struct me_trainer *t, int32_t chunk);
 void me_begin_backward(struct me_trainer *t);
 void me_end_backward(struct me_trainer *t);

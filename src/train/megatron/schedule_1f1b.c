@@ -237,7 +237,7 @@ void me_forward_backward_1f1b(me_trainer *t)
         cool_down(&l, warmup);
         if (t->config->optimizer.overlap_grad_reduce &&
             t->config->optimizer.align_grad_reduce && p->rank > 0) {
-            me_finish_grad_sync(t, 0);
+            me_start_grad_sync(t, 0);
         }
         me_finish_embedding_wgrad(t);
         me_finalize_model_grads(t);

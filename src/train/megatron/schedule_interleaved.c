@@ -110,7 +110,7 @@ void me_il_start_reduction(me_interleaved *l, int32_t k)
     const int32_t chunk = me_interleaved_reduced_chunk(l->p, k);
     if (l->t->config->optimizer.overlap_grad_reduce &&
         l->t->config->optimizer.align_grad_reduce && chunk >= 0) {
-        me_finish_grad_sync(l->t, chunk);
+        me_start_grad_sync(l->t, chunk);
     }
 }
 
@@ -300,7 +300,7 @@ static void reduce_the_rest(me_interleaved *l)
     const bool starts = l->t->config->optimizer.overlap_grad_reduce &&
                         l->t->config->optimizer.align_grad_reduce;
     for (int32_t c = 0; starts && c < l->p->chunks; c++) {
-        me_finish_grad_sync(l->t, c);
+        me_start_grad_sync(l->t, c);
     }
 }
 
