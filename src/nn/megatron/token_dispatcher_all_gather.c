@@ -22,17 +22,12 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
     return (me_dispatched){tokens, probs};
 }
 
-/** The gradients of all ranks' rows, summed, as far as they are this one's; what
- *  is not dense is copied when the result is there. */
+/** The gradients of all ranks' rows, summed, as far as they are this one's. */
 static void gather_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
     const me_nn *nn = node->data.context;
     gx[0] = me_reduce_scatter_first(e, nn->comm, group, gy[0]);
-    me_tensor *dense = me_contiguous(e, gy[0]);
-    if (dense != gy[0]) {
-        me_drop(e, dense);
-    }
 }
 
 static const me_op gather_op = {.node =
