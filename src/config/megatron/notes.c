@@ -76,13 +76,6 @@ static bool has_narrow_values(const me_config *config)
            config->model.v_head_dim != config->model.query_head_size;
 }
 
-/** Multi-latent attention's kernels, of parts of sequences. */
-static bool has_latent_rope_fusion(const me_config *config)
-{
-    return config->train.apply_rope_fusion &&
-           config->model.multi_latent_attention && config->parallel.context > 1;
-}
-
 /** Experts are combined by index_add() then, and flash attention sums its
  * gradients in another way. */
 static bool has_other_determinism(const me_config *config)
@@ -279,10 +272,6 @@ static const struct {
      "the norm of parameters is that of Transformer Engine's kernel over whole "
      "or main parameters",
      ME_HIGHER(SMALL)},
-    {"train.apply_rope_fusion", NULL, has_latent_rope_fusion,
-     "rotary kernels of multi-latent attention with context parallelism, on by "
-     "default, off with --no-rope-fusion; unfused is estimated",
-     ME_EITHER(SOME)},
 };
 
 me_status me_config_note(me_config *config, me_diag *diag)

@@ -14,8 +14,7 @@ bool me_mla_rope_is_fused(const me_nn *nn)
 {
     const me_model_config *c = &nn->config->model;
     return nn->config->train.apply_rope_fusion &&
-           c->rope_type == ME_ROPE_TYPE_YARN &&
-           nn->config->parallel.context == 1;
+           c->rope_type == ME_ROPE_TYPE_YARN;
 }
 
 /** Kernels, each tuned in its first call. */

@@ -110,12 +110,28 @@ static bool is_yarn(const me_nn *nn)
            nn->config->model.rope_type == ME_ROPE_TYPE_YARN;
 }
 
+/** get_pos_emb_on_this_cp_rank(): the rows of this rank's two chunks. */
+static me_tensor *take_rows(me_nn *nn, me_tensor *table)
+{
+    me_engine *e = nn->e;
+    const uint64_t ranks = (uint64_t)nn->comm->size[ME_GROUP_CONTEXT];
+    if (ranks <= 1 || !me_engine_is_ok(e)) {
+        return table;
+    }
+    me_tensor *index = me_empty(e, "cuda", ME_DTYPE_INT64, ME_SHAPE(2));
+    me_tensor *y = me_select_chunks(e, table, 0, me_dim(table, 0) / ranks);
+    me_drop(e, index);
+    me_drop(e, table);
+    return y;
+}
+
 /** YarnRotaryEmbedding._set_cos_sin_cache(), which only a fused kernel reads. */
 static void set_cos_sin_cache(me_nn *nn, uint64_t n, me_tensor **cached_out)
 {
     me_engine *e = nn->e;
     static const char *const functions[2] = {"cos", "sin"};
-    me_tensor *angles = yarn_forward(e, YARN_ORIGINAL_POSITIONS, n);
+    me_tensor *angles =
+        take_rows(nn, yarn_forward(e, YARN_ORIGINAL_POSITIONS, n));
     for (int i = 0; i < 2; i++) {
         me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
         cached_out[i] = me_retain(me_mul_number(e, f));
@@ -168,21 +184,6 @@ static void touch(me_engine *e, me_rope_cache *cache, me_rope *rope)
         cache->ropes[at] = cache->ropes[at - 1];
     }
     cache->ropes[0] = rope;
-}
-
-/** get_pos_emb_on_this_cp_rank(): the rows of this rank's two chunks. */
-static me_tensor *take_rows(me_nn *nn, me_tensor *table)
-{
-    me_engine *e = nn->e;
-    const uint64_t ranks = (uint64_t)nn->comm->size[ME_GROUP_CONTEXT];
-    if (ranks <= 1 || !me_engine_is_ok(e)) {
-        return table;
-    }
-    me_tensor *index = me_empty(e, "cuda", ME_DTYPE_INT64, ME_SHAPE(2));
-    me_tensor *y = me_select_chunks(e, table, 0, me_dim(table, 0) / ranks);
-    me_drop(e, index);
-    me_drop(e, table);
-    return y;
 }
 
 /** The angles of all of the sequence, or of the rank's rows. */

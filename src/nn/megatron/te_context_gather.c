@@ -173,6 +173,19 @@ static void save(me_nn *nn, me_node *node, me_tensor *const qkv[3],
     }
 }
 
+/** What would be saved, which without a tape goes from its end. */
+static void forget(me_engine *e, me_tensor *lengths,
+                   const me_te_attention_made *halves)
+{
+    for (int i = HALVES - 1; i >= 0; i--) {
+        me_drop(e, halves[i].rng);
+    }
+    for (int i = HALVES - 1; i >= 0; i--) {
+        me_drop(e, halves[i].statistics);
+    }
+    me_drop(e, lengths);
+}
+
 me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3],
                                 me_tensor *offset)
 {
@@ -199,5 +212,8 @@ me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3],
     me_drop(e, halves[0].output);
     me_drop(e, all[0]);
     me_drop(e, all[1]);
+    if (node == NULL) {
+        forget(e, lengths, halves);
+    }
     return me_leave(e, frame, me_output(e, node, y));
 }
