@@ -143,15 +143,15 @@ static me_status check_fp8(const me_config *config, me_diag *diag)
     const bool is_on = is_fp8(config);
     const bool is_recomputed =
         config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
-        config->recompute.layernorm;
+        (config->recompute.layernorm || config->recompute.moe_act);
     const me_fp8_need needs[] = {
         {is_on && config->impl.transformer != ME_TRANSFORMER_ENGINE,
          "needs impl.transformer = transformer_engine (--transformer-impl "
          "transformer_engine)"},
         {is_on && is_recomputed && f->recipe == ME_FP8_DELAYED,
          "with train.fp8_recipe = delayed does not go with "
-         "recompute.layernorm: delayed scaling does not support layernorm "
-         "recompute"},
+         "recompute.layernorm or recompute.moe_act: delayed scaling does not "
+         "support their recomputation"},
     };
     return CHECK(needs, ME_ERR_CONFIG, "train.fp8");
 }

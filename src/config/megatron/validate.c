@@ -222,6 +222,15 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
                        "model.fp32_residual_connection = true needs "
                        "train.params_dtype = bfloat16 or float16, not float32");
     }
+    if (config->impl.transformer == ME_TRANSFORMER_ENGINE &&
+        config->model.fp32_residual_connection) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "model.fp32_residual_connection = true "
+            "(--fp32-residual-connection) does not go with "
+            "impl.transformer = transformer_engine, whose modules "
+            "end at an input of another type than their parameters'");
+    }
     if (config->impl.core_attention != ME_CORE_ATTENTION_SDPA_FLASH) {
         return ME_OK;
     }

@@ -32,7 +32,10 @@ static const char *const cases[][2] = {
            "train.num_layers_at_start_in_bf16=3",
      "train.num_layers_at_start_in_bf16 = 3 and "},
     {FP8 "recompute.granularity=selective recompute.layernorm=true",
-     "delayed scaling does not support layernorm recompute"},
+     "delayed scaling does not support their recomputation"},
+    {FP8 "recompute.granularity=selective recompute.moe_act=true "
+         "moe.num_experts=4 moe.grouped_gemm=true",
+     "delayed scaling does not support their recomputation"},
     {OTHER "recompute.granularity=selective recompute.layernorm=true", ""},
     {FP8 "train.fp8_recipe=custom", "its quantizers are the user's own"},
     {FP8 "train.params_dtype=float16", "is modelled with train.params_dtype = "

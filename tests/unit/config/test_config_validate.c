@@ -166,6 +166,8 @@ static const char *const rule_cases[][2] = {
      "up to 256, not 512"},
     {"train.params_dtype=float32 model.fp32_residual_connection=true",
      "fp32_residual_connection = true needs"},
+    {"impl.transformer=transformer_engine model.fp32_residual_connection=true",
+     "does not go with impl.transformer"},
     {"model.activation=squared_relu", "does not go with"},
     {"model.activation=squared_relu train.bias_gelu_fusion=false", ""},
     {"model.activation=quick_geglu",
