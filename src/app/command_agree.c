@@ -14,7 +14,7 @@
 /** Flags of the job, which is compared itself, and of one process alone. */
 static const char not_stated[] =
     " --model --set --world-size --memory-limit --alloc-conf --device "
-    "--machine --output --threads --log-level --log-file ";
+    "--machine --threads --log-level --log-file ";
 
 static void state_list(const char *name, const char *const *values,
                        int32_t count, me_str *statement)

@@ -33,8 +33,8 @@ typedef struct guarded {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
 static guarded guards[GUARDS_MAX];
 
-static const int ending[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
-                             SIGXCPU, SIGALRM, SIGUSR1, SIGUSR2};
+static const int ending[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGXCPU,
+                             SIGALRM, SIGUSR1, SIGUSR2, SIGPIPE};
 
 enum {
     N_ENDING = sizeof ending / sizeof ending[0]

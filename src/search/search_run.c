@@ -7,6 +7,7 @@
 #include "search/bound.h"
 #include "search/rules.h"
 #include "search/search_private.h"
+#include "search/space_agree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,17 +193,19 @@ static me_status check_reasons(const me_search_run *s, me_diag *diag)
                                    (unsigned)c->count, c->items[0].reason);
 }
 
-static me_status enumerate(me_search_run *s, me_diag *diag)
+static me_status read_space(me_search_run *s, me_diag *diag)
 {
     me_space_request space = s->request.space;
     space.has_schedules = s->request.n_schedules > 0;
-    me_status status = read_choices(s, diag);
-    if (status == ME_OK) {
-        status = me_space_create(s->job, &space, diag, &s->space);
-    }
-    if (status == ME_OK) {
-        status = me_candidates_fill(s->space, s->job, diag, &s->candidates);
-    }
+    const me_status status = read_choices(s, diag);
+    return status == ME_OK ? me_space_create(s->job, &space, diag, &s->space)
+                           : status;
+}
+
+static me_status enumerate(me_search_run *s, me_diag *diag)
+{
+    me_status status =
+        me_candidates_fill(s->space, s->job, diag, &s->candidates);
     for (uint32_t i = 0; status == ME_OK && i < s->candidates.count; i++) {
         status = weigh(s, &s->candidates.items[i], diag);
     }
@@ -299,7 +302,14 @@ static void count_ends(me_search_run *s)
 static me_status search(me_search_run *s, me_diag *diag)
 {
     me_status status =
-        me_input_agree(s->transport, "the space", enumerate(s, diag), diag);
+        me_input_agree(s->transport, "the space", read_space(s, diag), diag);
+    if (status == ME_OK) {
+        status = me_space_agree(s->transport, s->space, diag);
+    }
+    if (status == ME_OK) {
+        status = me_input_agree(s->transport, "the candidates",
+                                enumerate(s, diag), diag);
+    }
     if (status == ME_OK) {
         status = me_search_probe(s, diag);
     }
