@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/clean.h"
 #include "base/input.h"
 #include "diff/profile_read.h"
 
@@ -124,8 +125,18 @@ static me_part *find_part(const me_part_list *list, const char *name,
     return NULL;
 }
 
-me_status me_part_add(me_part_list *list, const char *name, uint64_t key,
-                      uint64_t bytes, uint64_t count)
+/** A name of a file's own, which may be foreign. */
+static char *keep_clean(const char *text, const char *what)
+{
+    char *kept = me_strdup(text, what);
+    if (kept != NULL) {
+        me_text_clean(kept);
+    }
+    return kept;
+}
+
+static me_status add_part(me_part_list *list, const char *name, uint64_t key,
+                          uint64_t bytes, uint64_t count)
 {
     me_part *part = find_part(list, name, key);
     if (part == NULL) {
@@ -147,6 +158,19 @@ me_status me_part_add(me_part_list *list, const char *name, uint64_t key,
     return ME_OK;
 }
 
+me_status me_part_add(me_part_list *list, const char *name, uint64_t key,
+                      uint64_t bytes, uint64_t count)
+{
+    if (me_text_is_clean(name)) {
+        return add_part(list, name, key, bytes, count);
+    }
+    char *clean = keep_clean(name, "diff.parts");
+    const me_status status =
+        clean == NULL ? ME_ERR_NOMEM : add_part(list, clean, key, bytes, count);
+    me_free(clean);
+    return status;
+}
+
 me_status me_profile_option_add(me_profile *profile, const char *name,
                                 const char *value)
 {
@@ -158,8 +182,8 @@ me_status me_profile_option_add(me_profile *profile, const char *name,
     }
     profile->options = grown;
     me_profile_option *o = &grown[profile->n_options++];
-    *o = (me_profile_option){.name = me_strdup(name, "diff.options"),
-                             .value = me_strdup(value, "diff.options")};
+    *o = (me_profile_option){.name = keep_clean(name, "diff.options"),
+                             .value = keep_clean(value, "diff.options")};
     return o->name == NULL || o->value == NULL ? ME_ERR_NOMEM : ME_OK;
 }
 

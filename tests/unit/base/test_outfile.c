@@ -185,8 +185,8 @@ static unsigned count_files(void)
 static void test_outfile__a_signal_takes_it(void **state)
 {
     (void)state;
-    static const int signals[] = {SIGTERM, SIGINT,  SIGHUP,
-                                  SIGQUIT, SIGXCPU, SIGUSR1};
+    static const int signals[] = {SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
+                                  SIGXCPU, SIGUSR1, SIGPIPE};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         const pid_t child = fork();
         if (child == 0) {
