@@ -414,6 +414,27 @@ static me_status check_tool(const me_cli *cli, me_diag *diag)
     return ME_OK;
 }
 
+/** "--format yaml: memest replay has text, json and csv". */
+static me_status check_format(const me_cli_command *c, const me_cli *cli,
+                              me_diag *diag)
+{
+    if (me_cli_has_format(c, cli->format)) {
+        return ME_OK;
+    }
+    me_str names = {0};
+    for (const char *at = c->formats; *at != '\0';) {
+        const size_t length = strcspn(at, "|");
+        const bool is_last = at[length] == '\0';
+        me_str_append(&names, at == c->formats ? "" : is_last ? " and " : ", ");
+        me_str_append_n(&names, at, length);
+        at += length + (is_last ? 0 : 1);
+    }
+    (void)me_fail(diag, ME_ERR_CONFIG, "--format %.40s: memest %s has %s",
+                  cli->format, c->name, me_str_text(&names));
+    me_str_fini(&names);
+    return ME_ERR_CONFIG;
+}
+
 /** What was given and would have no effect is an error, and what is missing. */
 static me_status check_words(const me_cli_command *c, const me_cli *cli,
                              me_diag *diag)
@@ -436,7 +457,11 @@ static me_status check_words(const me_cli_command *c, const me_cli *cli,
         return me_fail(diag, ME_ERR_CONFIG,
                        "--: memest %s takes no launch command", c->name);
     }
-    const me_status status = check_conditions(c, cli, diag);
+    me_status status = check_format(c, cli, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    status = check_conditions(c, cli, diag);
     return status == ME_OK ? check_tool(cli, diag) : status;
 }
 

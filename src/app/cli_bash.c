@@ -40,12 +40,12 @@ void me_cli_append_schedules(me_str *text)
     }
 }
 
-static void append_options(me_str *text)
+void me_cli_append_options(me_str *text, const char *line_begin)
 {
     size_t count = 0;
     const me_option *options = me_options(&count);
     for (size_t i = 0; i < count; i++) {
-        me_str_printf(text, "%s%s=", i % 3 == 0 ? "\n            " : " ",
+        me_str_printf(text, "%s%s=", i % 3 == 0 ? line_begin : " ",
                       options[i].name);
     }
 }
@@ -61,6 +61,7 @@ static void append_values(me_str *text, const me_cli_flag *f)
     case FLAG_SET:
     case FLAG_SPACE:
     case FLAG_VARIANT: me_str_append(text, "$options"); break;
+    case FLAG_FORMAT: me_str_append(text, "$formats"); break;
     case FLAG_TEXT:
     case FLAG_NAME:
     case FLAG_NUMBER:
@@ -74,7 +75,7 @@ static void append_cases(me_str *text)
 {
     const me_cli_flag *f = NULL;
     me_str_append(text, "    local words=none options=\"");
-    append_options(text);
+    me_cli_append_options(text, "\n            ");
     me_str_append(text, "\"\n    case $before in\n");
     for (int i = 0; (f = me_cli_flag_at(i)) != NULL; i++) {
         if (f->value != NULL) {
@@ -98,11 +99,13 @@ static void append_flags(me_str *text, const me_cli_command *c)
 static void append_commands(me_str *text)
 {
     const me_cli_command *c = NULL;
-    me_str_append(text, "    local flags='' operands=''\n"
+    me_str_append(text, "    local flags='' operands='' formats=''\n"
                         "    case $command in\n");
     for (int i = 0; (c = me_cli_command_at(i)) != NULL; i++) {
         me_str_printf(text, "    %s)\n        flags=\"", c->name);
         append_flags(text, c);
+        me_str_append(text, "\"\n        formats=\"");
+        me_cli_append_words(text, c->formats);
         me_str_append(text, "\"\n");
         if (c->operand != NULL) {
             me_str_append(text, "        operands=\"");
@@ -144,8 +147,8 @@ void me_cli_bash(me_str *text)
         me_str_printf(text, " %s", c->name);
     }
     me_str_append(text, "\"\n    fi\n");
-    append_cases(text);
     append_commands(text);
+    append_cases(text);
     me_str_append(text, "    if [[ $words == none ]]; then\n"
                         "        words=\"$commands $operands\"\n"
                         "        [[ $word != -* ]] || words=$flags\n"

@@ -34,14 +34,13 @@ static void append_condition(me_str *text, const me_cli_flag *f)
         me_str_printf(text, " -n '%s__fish_seen_subcommand_from%s'",
                       is_default ? "not " : "", me_str_text(&names));
     }
-    text->status = text->status == ME_OK ? me_str_status(&names) : text->status;
-    me_str_fini(&names);
+    me_str_fini_piece(&names, text);
 }
 
 static void append_values(me_str *text, const me_cli_flag *f)
 {
     me_str words = {0};
-    if (f->kind == FLAG_SET || f->kind == FLAG_VARIANT) {
+    if (me_cli_takes_option(f)) {
         me_str_append(&words, "(__memest_options)");
     } else if (f->kind == FLAG_SCHEDULE) {
         me_cli_append_schedules(&words);
@@ -53,12 +52,44 @@ static void append_values(me_str *text, const me_cli_flag *f)
         me_str_append(text, " -a ");
         append_quoted(text, me_str_text(&words));
     }
-    text->status = text->status == ME_OK ? me_str_status(&words) : text->status;
-    me_str_fini(&words);
+    me_str_fini_piece(&words, text);
+}
+
+/** The formats of each command; the first one need not be named. */
+static void append_formats(me_str *text, const me_cli_flag *f)
+{
+    const me_cli_command *c = NULL;
+    me_str others = {0};
+    for (int i = 1; (c = me_cli_command_at(i)) != NULL; i++) {
+        me_str_printf(&others, "%s%s", i == 1 ? "" : " ", c->name);
+    }
+    for (int i = 0; (c = me_cli_command_at(i)) != NULL; i++) {
+        me_str words = {0};
+        if (!me_cli_takes(c, f)) {
+            continue;
+        }
+        me_cli_append_words(&words, c->formats);
+        me_str_append(text, "complete -c memest -n ");
+        me_str_printf(text, "'%s__fish_seen_subcommand_from %s'",
+                      i == 0 ? "not " : "",
+                      i == 0 ? me_str_text(&others) : c->name);
+        me_str_printf(text, " -l %s -r -a ", f->name + 2);
+        append_quoted(text, me_str_text(&words));
+        me_str_append(text, " -d ");
+        append_quoted(text, me_cli_flag_help(c, f));
+        me_str_append(text, "\n");
+        me_str_fini_piece(&words, text);
+    }
+    me_str_fini_piece(&others, text);
 }
 
 static void append_flag(me_str *text, const me_cli_flag *f)
 {
+    if (f->kind == FLAG_FORMAT) {
+        append_formats(text, f);
+        return;
+    }
+
     me_str_append(text, "complete -c memest");
     append_condition(text, f);
     if (f->short_name != NULL) {
@@ -94,8 +125,7 @@ static void append_command(me_str *text, const me_cli_command *c)
         append_quoted(text, me_str_text(&words));
         me_str_append(text, "\n");
     }
-    text->status = text->status == ME_OK ? me_str_status(&words) : text->status;
-    me_str_fini(&words);
+    me_str_fini_piece(&words, text);
 }
 
 void me_cli_fish(me_str *text)

@@ -38,6 +38,7 @@ me_status me_cli_store(me_cli *cli, const me_cli_flag *f, const char *value,
     switch (f->kind) {
     case FLAG_SWITCH: *(bool *)(void *)at = true; return ME_OK;
     case FLAG_NAME:
+    case FLAG_FORMAT:
         if (value[0] == '\0') {
             return me_fail(diag, ME_ERR_CONFIG, "%s needs a value: %s", f->name,
                            f->value);

@@ -16,6 +16,7 @@
 typedef enum me_cli_flag_kind {
     FLAG_TEXT,
     FLAG_NAME,   /**< text that is not empty: a file, a word */
+    FLAG_FORMAT, /**< one of the command's formats */
     FLAG_NUMBER, /**< not negative, 31 bits */
     FLAG_COUNT,  /**< the same, and not 0 */
     FLAG_SWITCH,
@@ -42,6 +43,7 @@ typedef struct me_cli_command {
                             there; NULL: it takes no word */
     const char *takes;   /**< its flags, a space around each; NULL: every one
                             and a launch command, which a list has as -- */
+    const char *formats; /**< of --format, "|" between two */
     const char *help;
 } me_cli_command;
 
@@ -61,6 +63,16 @@ bool me_cli_list_has(const char *list, const char *name);
 /** Has a command this flag? Has it a launch command after `--`? */
 bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f);
 bool me_cli_takes_launch(const me_cli_command *c);
+
+/** What follows a flag of the command, and what it is for. */
+const char *me_cli_value(const me_cli_command *c, const me_cli_flag *f);
+const char *me_cli_flag_help(const me_cli_command *c, const me_cli_flag *f);
+
+/** Whether a flag's value begins with an option's name. */
+bool me_cli_takes_option(const me_cli_flag *f);
+
+/** Whether a command has a format of this name. */
+bool me_cli_has_format(const me_cli_command *c, const char *name);
 
 /** Store the value of a flag; text is borrowed. @return ME_OK; ME_ERR_CONFIG
  *  with what would be right */

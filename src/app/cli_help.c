@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/cli_flag.h"
+#include "base/text_wrap.h"
 
 #include <string.h>
 
-static void append_flag(const me_cli_flag *f, me_str *text)
+enum {
+    HELP_AT = 29,   /* column */
+    COMMAND_AT = 16 /* likewise */
+};
+
+/** A flag of a command. */
+static void append_flag(const me_cli_command *c, const me_cli_flag *f,
+                        me_str *text)
 {
     me_str left = {0};
-    me_str_printf(
-        &left, "%s%s%s%s%s", f->short_name == NULL ? "" : f->short_name,
-        f->short_name == NULL ? "" : ", ", f->name, f->value == NULL ? "" : " ",
-        f->value == NULL ? "" : f->value);
-    // "…" is three bytes wide, and one column
-    const int width = strstr(me_str_text(&left), "…") == NULL ? 26 : 28;
-    me_str_printf(text, "  %-*s %s\n", width, me_str_text(&left), f->help);
+    const char *value = me_cli_value(c, f);
+    me_str_printf(&left, "  %s%s%s%s%s",
+                  f->short_name == NULL ? "" : f->short_name,
+                  f->short_name == NULL ? "" : ", ", f->name,
+                  value == NULL ? "" : " ", value == NULL ? "" : value);
+    me_text_entry(me_str_text(&left), HELP_AT, me_cli_flag_help(c, f), text);
     me_str_fini_piece(&left, text);
 }
 
@@ -42,9 +49,21 @@ static void append_command(const me_cli_command *c, me_str *text)
     me_str_printf(text, "%s\n\nFlags\n", c->help);
     for (int i = 0; me_cli_flag_at(i) != NULL; i++) {
         if (me_cli_takes(c, me_cli_flag_at(i))) {
-            append_flag(me_cli_flag_at(i), text);
+            append_flag(c, me_cli_flag_at(i), text);
         }
     }
+}
+
+static void append_command_line(const me_cli_command *c, me_str *text)
+{
+    me_str name = {0};
+    me_str what = {0};
+    me_str_printf(&name, "  %s", c->name);
+    me_str_printf(&what, "%s%s%s", c->operand == NULL ? "" : c->operand,
+                  c->operand == NULL ? "" : "  ", c->help);
+    me_text_entry(me_str_text(&name), COMMAND_AT, me_str_text(&what), text);
+    me_str_fini_piece(&name, text);
+    me_str_fini_piece(&what, text);
 }
 
 static void append_all(me_str *text)
@@ -60,13 +79,11 @@ static void append_all(me_str *text)
         "Commands\n");
     for (int i = 0; me_cli_command_at(i) != NULL; i++) {
         const me_cli_command *c = me_cli_command_at(i);
-        me_str_printf(text, "  %-12s %s%s%s\n", c->name,
-                      c->operand == NULL ? "" : c->operand,
-                      c->operand == NULL ? "" : "  ", c->help);
+        append_command_line(c, text);
     }
     me_str_append(text, "\nFlags\n");
     for (int i = 0; me_cli_flag_at(i) != NULL; i++) {
-        append_flag(me_cli_flag_at(i), text);
+        append_flag(me_cli_command_at(0), me_cli_flag_at(i), text);
     }
 }
 
@@ -77,10 +94,10 @@ void me_cli_help(const me_cli *cli, me_str *text)
     } else {
         append_all(text);
         me_str_append(text, "\nmemest COMMAND --help, or memest help COMMAND, "
-                            "has the flags of one command.\n");
+                            "has the flags and formats of one command.\n");
     }
     me_str_append(text,
                   "\nExit codes: 0 report written or job fits, 1 internal or "
-                  "I/O, 2 usage or\nconfiguration, 3 does not fit or too close "
-                  "to call, 4 too much is not modelled\nto say.\n");
+                  "I/O, 2 usage or configuration, 3 does not fit or too close "
+                  "to call, 4 too much is not modelled to say.\n");
 }

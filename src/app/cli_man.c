@@ -67,7 +67,8 @@ static void append_flags_of(me_str *page, const me_cli_command *c)
             append_text(page, f->name);
         }
     }
-    me_str_append(page, "\n");
+    me_str_append(page, "\n.br\nFormats: ");
+    append_line(page, c->formats);
 }
 
 static void append_commands(me_str *page)

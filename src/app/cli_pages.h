@@ -28,4 +28,7 @@ void me_cli_append_words(me_str *text, const char *value);
 /** The names of all schedules, likewise. */
 void me_cli_append_schedules(me_str *text);
 
+/** The names of all options, a "=" behind each, three after each @p line_begin. */
+void me_cli_append_options(me_str *text, const char *line_begin);
+
 #endif /* MEMEST_APP_CLI_PAGES_H */

@@ -37,7 +37,7 @@ static const me_cli_flag flags[] = {
     {"--machine", NULL, "NAME|FILE", FLAG_NAME, AT(machine),
      "what joins GPUs: a name of configs/machines, a file, lstopo's XML"},
     {"--format", NULL, "text|json|csv|html|snapshot|snapshot_json|perfetto",
-     FLAG_NAME, AT(format),
+     FLAG_FORMAT, AT(format),
      "of the report; text if not given. In its place PyTorch's memory snapshot "
      "of --rank, as pickle or JSON, or a timeline for Perfetto"},
     {"--json-ranks", NULL, "all|classes", FLAG_NAME, AT(json_ranks),
@@ -144,36 +144,45 @@ _Static_assert(N_FLAGS <= 64, "me_cli.given has a bit for each flag");
 /** Flags of `search` that no other command has. */
 #define SEARCH_FLAGS " --gpus --space --jsonl "
 
+/** What a job's report can be. */
+#define REPORT_FORMATS "text|json|csv|html"
+
 static const me_cli_command commands[] = {
-    {"estimate", NULL, NULL, "how much memory every rank takes (the default)"},
-    {"check", NULL, NULL, "the verdict alone: exit 0 if it fits, 3 if not"},
-    {"fit", NULL, NULL, "the verdict, and what would make the job fit"},
+    {"estimate", NULL, NULL, REPORT_FORMATS "|snapshot|snapshot_json|perfetto",
+     "how much memory every rank takes (the default)"},
+    {"check", NULL, NULL, REPORT_FORMATS,
+     "the verdict alone: exit 0 if it fits, 3 if not"},
+    {"fit", NULL, NULL, REPORT_FORMATS,
+     "the verdict, and what would make the job fit"},
     {"compare", NULL,
      " --model --set --schedule --variant --seeds --durations --world-size "
      "--memory-limit --alloc-conf --device --machine --format --output "
      "--course --launch --trust --unknown --strict --no-fold --threads --require-fit "
      "-- ",
-     "schedules and settings of one job in one table"},
+     REPORT_FORMATS, "schedules and settings of one job in one table"},
     {"search", NULL,
      " --model --set --gpus --space --jsonl --budget --schedule --world-size --memory-limit "
      "--alloc-conf --device --machine --format --output --launch --trust "
      "--unknown --strict --threads --require-fit -- ",
+     "text|json|csv",
      "which layouts of a number of GPUs fit, and which is fastest"},
     {"replay", "FILE|-",
      " --memory-limit --alloc-conf --device --device-index --format --output "
      "--require-fit ",
-     "feed a recorded stream through the allocator"},
+     "text|json|csv", "feed a recorded stream through the allocator"},
     {"schedule", "NAME|FILE.csv|list", SCHEDULE_FLAGS "--format --output ",
-     "draw a pipeline's order, count it, convert it"},
+     "text|json|csv", "draw a pipeline's order, count it, convert it"},
     {"track", NULL,
      TRACK_FLAGS "--model --set --world-size --device --rank --iteration "
                  "--format --output --launch --trust --unknown --strict -- ",
+     "text|json|csv|html", // of a tool what me_tool_check_format() says
      "what PyTorch's own memory tools say of a rank"},
-    {"diff", "FIRST SECOND", " --rank --within --format --output ",
+    {"diff", "FIRST SECOND", " --rank --within --format --output ", "text|json",
      "a prediction against a real run's memory, or against another prediction"},
     {"list", "models|cards|machines|architectures", " --format --output ",
+     "text|json",
      "what is known by name: by --model, --device, --machine, and in a config.json"},
-    {"options", "[WORD]", " --format --output ",
+    {"options", "[WORD]", " --output ", "text",
      "every option, or those with a word in name or help, and the launch flags with it in theirs"},
 };
 
@@ -216,6 +225,37 @@ bool me_cli_takes(const me_cli_command *c, const me_cli_flag *f)
     }
     return me_cli_list_has(me_cli_every_command, f->name) ||
            me_cli_list_has(c->takes, f->name);
+}
+
+bool me_cli_takes_option(const me_cli_flag *f)
+{
+    return f->kind == FLAG_SET || f->kind == FLAG_VARIANT ||
+           f->kind == FLAG_SPACE;
+}
+
+const char *me_cli_value(const me_cli_command *c, const me_cli_flag *f)
+{
+    return f->kind == FLAG_FORMAT ? c->formats : f->value;
+}
+
+const char *me_cli_flag_help(const me_cli_command *c, const me_cli_flag *f)
+{
+    return f->kind == FLAG_FORMAT && strstr(c->formats, "snapshot") == NULL
+               ? "of the report; text if not given"
+               : f->help;
+}
+
+bool me_cli_has_format(const me_cli_command *c, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = c->formats; *at != '\0';) {
+        const size_t its = strcspn(at, "|");
+        if (its == length && strncmp(at, name, length) == 0) {
+            return true;
+        }
+        at += its + (at[its] == '|');
+    }
+    return false;
 }
 
 bool me_cli_takes_launch(const me_cli_command *c)

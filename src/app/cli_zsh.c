@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/cli_flag.h"
 #include "app/cli_pages.h"
-#include "config/options.h"
-#include "parallel/schedule.h"
 
 #include <string.h>
 
@@ -20,24 +18,18 @@ static void append_item(me_str *text, const char *name, const char *help)
     me_str_append(text, "'");
 }
 
-static void append_options(me_str *text)
-{
-    size_t count = 0;
-    const me_option *options = me_options(&count);
-    for (size_t i = 0; i < count; i++) {
-        me_str_printf(text, "%s%s=", i % 3 == 0 ? "\n        " : " ",
-                      options[i].name);
-    }
-}
-
 /** What can follow a flag; where no word is known, files. */
 static void append_values(me_str *text, const me_cli_flag *f)
 {
     me_str_printf(text, "        %s%s%s) ",
                   f->short_name == NULL ? "" : f->short_name,
                   f->short_name == NULL ? "" : "|", f->name);
-    if (f->kind == FLAG_SET || f->kind == FLAG_VARIANT) {
+    if (me_cli_takes_option(f)) {
         me_str_append(text, "compadd -S '' -- $options; return ;;\n");
+        return;
+    }
+    if (f->kind == FLAG_FORMAT) {
+        me_str_append(text, "compadd -- $formats; return ;;\n");
         return;
     }
     me_str words = {0};
@@ -50,8 +42,7 @@ static void append_values(me_str *text, const me_cli_flag *f)
                   words.length == 0 ? "_files; return ;;\n"
                                     : "compadd --%s; _files; return ;;\n",
                   me_str_text(&words));
-    text->status = text->status == ME_OK ? me_str_status(&words) : text->status;
-    me_str_fini(&words);
+    me_str_fini_piece(&words, text);
 }
 
 static void append_commands(me_str *text)
@@ -65,7 +56,9 @@ static void append_commands(me_str *text)
                 append_item(text, f->name, f->help);
             }
         }
-        me_str_append(text, ")\n");
+        me_str_append(text, ")\n            formats=(");
+        me_cli_append_words(text, c->formats);
+        me_str_append(text, " )\n");
         if (c->operand != NULL) {
             me_str_append(text, "            operands=(");
             me_cli_append_words(text, c->operand);
@@ -89,7 +82,7 @@ void me_cli_zsh(me_str *text)
                   "flags.\n"
                   "_memest() {\n"
                   "    local command=estimate i\n"
-                  "    local -a commands flags operands options\n"
+                  "    local -a commands flags operands options formats\n"
                   "    for ((i = 2; i < CURRENT; i++)); do\n"
                   "        [[ $words[i] == -- ]] && { _files; return }\n"
                   "    done\n"
@@ -98,18 +91,18 @@ void me_cli_zsh(me_str *text)
         append_item(text, c->name, c->help);
     }
     me_str_append(text, ")\n    options=(");
-    append_options(text);
+    me_cli_append_options(text, "\n        ");
     me_str_append(text, ")\n"
                         "    [[ $words[2] != -* ]] && ((CURRENT > 2)) && "
                         "command=$words[2]\n"
-                        "    case $words[CURRENT-1] in\n");
+                        "    case $command in\n");
+    append_commands(text);
+    me_str_append(text, "    esac\n    case $words[CURRENT-1] in\n");
     for (int i = 0; (f = me_cli_flag_at(i)) != NULL; i++) {
         if (f->value != NULL) {
             append_values(text, f);
         }
     }
-    me_str_append(text, "    esac\n    case $command in\n");
-    append_commands(text);
     me_str_append(text,
                   "    esac\n"
                   "    if [[ $PREFIX == -* ]]; then\n"

@@ -29,6 +29,10 @@
 #    define ME_VERSION "unknown"
 #endif
 
+enum {
+    HELP_WIDTH = 80
+};
+
 /** The allocator's flags of `memest replay`. */
 static me_status replay_options(const me_cli *cli, me_diag *diag,
                                 me_replay_options *options)
@@ -131,10 +135,24 @@ static bool is_serial(const me_cli *cli)
            strcmp(cli->command, "replay") == 0;
 }
 
+/** Help is as wide as a terminal wherever it goes; what schedule draws and replay
+ *  counts stands in long lines. */
+static unsigned columns_of(const me_cli *cli)
+{
+    const unsigned width = me_terminal_of(cli).width;
+    if (cli->help) {
+        return width > 0 && width < HELP_WIDTH ? width : HELP_WIDTH;
+    }
+    return strcmp(cli->command, "replay") == 0 ||
+                   strcmp(cli->command, "schedule") == 0
+               ? 0
+               : width;
+}
+
 static int run_serial(const me_transport *transport, const me_cli *cli,
                       me_diag *diag)
 {
-    me_str text = {0};
+    me_str text = {.columns = columns_of(cli)};
     bool is_oom = false;
     bool differs = false;
     me_status status = ME_OK;

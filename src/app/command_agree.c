@@ -38,6 +38,7 @@ static void state_flag(const me_cli *cli, const me_cli_flag *f,
     switch (f->kind) {
     case FLAG_TEXT:
     case FLAG_NAME:
+    case FLAG_FORMAT:
         state_text(f->name, *(const char *const *)at, statement);
         break;
     case FLAG_NUMBER:

@@ -118,7 +118,7 @@ static me_status print(const command *c, me_diag *diag)
     if (me_transport_rank(c->transport) != 0) {
         return ME_OK;
     }
-    me_str text = {0};
+    me_str text = {.columns = me_terminal_of(c->cli).width};
     const me_comparison *made = me_compare_run_comparison(c->run);
     me_status status =
         c->cli->seeds > 0

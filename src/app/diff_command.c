@@ -10,11 +10,6 @@
 static me_status read_flags(const me_cli *cli, me_diag *diag,
                             uint64_t *within_out)
 {
-    if (strcmp(cli->format, "text") != 0 && strcmp(cli->format, "json") != 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--format %s: memest diff has text and json",
-                       cli->format);
-    }
     if (cli->within != NULL &&
         me_parse_bytes(cli->within, within_out) != ME_OK) {
         return me_fail(diag, ME_ERR_CONFIG,

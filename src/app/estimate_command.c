@@ -4,7 +4,6 @@
 #include "app/command_job.h"
 #include "app/output.h"
 #include "base/workers.h"
-#include "collectives/launcher.h"
 #include "config/options.h"
 #include "report/job_report.h"
 #include "run/agree.h"
@@ -14,10 +13,7 @@
 #include "run/simulate.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 /** One process's part of an estimate; what is NULL is not made yet. */
 typedef struct estimate {
@@ -89,23 +85,6 @@ static me_status read_command(estimate *s, me_diag *diag)
     return me_run_create(s->transport, config, &options, diag, &s->run);
 }
 
-/** mpirun gives its processes a terminal of its own, wherever it writes. For
- *  NO_COLOR see no-color.org. */
-static me_terminal find_terminal(const char *output)
-{
-    const char *no_color = getenv("NO_COLOR");
-    const char *name = getenv("TERM");
-    struct winsize size;
-    if (output != NULL || !isatty(STDOUT_FILENO) || me_launcher_is_present()) {
-        return (me_terminal){.width = 0};
-    }
-    return (me_terminal){
-        .width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0,
-        .is_colored = (no_color == NULL || *no_color == '\0') && name != NULL &&
-                      strcmp(name, "dumb") != 0,
-    };
-}
-
 /** The text that a command prints. */
 static me_format text_format(const me_cli *cli)
 {
@@ -140,7 +119,7 @@ static me_status print(const estimate *s, me_diag *diag)
     if (report == NULL) {
         return ME_OK;
     }
-    const me_terminal terminal = find_terminal(s->cli->output);
+    const me_terminal terminal = me_terminal_of(s->cli);
     return me_report_write(report, format_of(s, report->world_size),
                            s->cli->output, &terminal, diag);
 }

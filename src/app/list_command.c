@@ -79,9 +79,24 @@ static const me_schema machine_schema =
 
 static const me_schema class_schema = ME_SCHEMA(
     row, {ME_NAME(row, name), .title = "architecture"}, {ME_TEXT(row, others)},
-    {ME_FIELD_AS("missing", ME_FIELD_TEXT, row, about, const char *),
-     .title = "refused, for it has"},
-    {ME_TEXT(row, left_out), .title = "read, but for"});
+    {ME_FIELD_AS("missing", ME_FIELD_TEXT, row, about, const char *)},
+    {ME_TEXT(row, left_out)});
+
+/** Whether a config.json of the class is read, and what of it is not. */
+static void get_reading(const void *record, me_str *cell)
+{
+    const row *r = record;
+    me_str_append(cell, r->about != NULL      ? "no: it has "
+                        : r->left_out != NULL ? "yes, but for: "
+                                              : "yes");
+    me_str_append(cell, r->about != NULL      ? r->about
+                        : r->left_out != NULL ? r->left_out
+                                              : "");
+}
+
+static const me_column class_columns[] = {
+    {"read", NULL, false, false, get_reading},
+};
 
 /** A list while it is made. */
 typedef struct listing {
@@ -98,8 +113,9 @@ typedef struct kind {
     const char *word;          /**< of the command line */
     const me_data_kind *files; /**< NULL: they are no files */
     const me_schema *schema;
-    /** What a file of it says. */
+    /** What a file of it says; NULL where they are no files. */
     me_status (*read)(listing *l, const char *path, row *row_out);
+    const me_column *last; /**< of text alone; NULL: none */
 } kind;
 
 static me_status read_model(listing *l, const char *path, row *row_out)
@@ -150,10 +166,10 @@ static me_status read_machine(listing *l, const char *path, row *row_out)
 }
 
 static const kind kinds[] = {
-    {"models", &me_data_models, &model_schema, read_model},
-    {"cards", &me_data_cards, &card_schema, read_card},
-    {"machines", &me_data_machines, &machine_schema, read_machine},
-    {"architectures", NULL, &class_schema, NULL},
+    {"models", &me_data_models, &model_schema, read_model, NULL},
+    {"cards", &me_data_cards, &card_schema, read_card, NULL},
+    {"machines", &me_data_machines, &machine_schema, read_machine, NULL},
+    {"architectures", NULL, &class_schema, NULL, class_columns},
 };
 
 /** A name of a nearer folder hides those of the same name behind it. */
@@ -221,10 +237,15 @@ static void add_classes(listing *l)
 
 static me_status print(const listing *l, const char *format, me_str *text)
 {
-    const me_table table = {.schema = l->kind->schema,
+    const size_t n_last = l->kind->last == NULL ? 0 : 1;
+    const me_table table = {.columns = l->kind->last,
+                            .n_columns = n_last,
+                            .n_after = n_last,
+                            .schema = l->kind->schema,
                             .rows = l->rows,
                             .n_rows = l->n_rows,
-                            .row_bytes = sizeof *l->rows};
+                            .row_bytes = sizeof *l->rows,
+                            .narrow = "of a token;groups;vocabulary;heads;"};
     if (strcmp(format, "text") == 0) {
         return me_table_print(&table, text);
     }
@@ -261,11 +282,6 @@ static me_status list_kind(const kind *k, const char *format, me_diag *diag,
 
 me_status me_list_command(const me_cli *cli, me_diag *diag, me_str *text)
 {
-    if (strcmp(cli->format, "text") != 0 && strcmp(cli->format, "json") != 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--format %s: memest list knows text and json",
-                       cli->format);
-    }
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(cli->operand, kinds[i].word) == 0) {
             return list_kind(&kinds[i], cli->format, diag, text);

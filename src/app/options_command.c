@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/options_command.h"
 
+#include "base/text_wrap.h"
 #include "config/flags.h"
 #include "config/options.h"
 #include "report/text.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum {
+    FLAG_WIDTH = 44 /* and two blanks */
+};
 
 static const char *name_of(me_flag_kind kind)
 {
@@ -44,7 +49,6 @@ static void append_rule(me_flag_kind kind, const me_flag_rule *rule,
                       is_negated ? "not with" : "only with",
                       rule->needs + is_negated);
     }
-    me_str_append(text, "\n");
 }
 
 /** The flags of a rule that have the word. @return was there one? */
@@ -59,8 +63,10 @@ static bool append_flags(me_flag_kind kind, const me_flag_rule *rule,
         char name[96];
         (void)snprintf(name, sizeof name, "%.*s", (int)length, flag);
         if (strstr(name, word) != NULL) {
-            me_str_printf(text, "%-42s  ", name);
-            append_rule(kind, rule, text);
+            me_str what = {0};
+            append_rule(kind, rule, &what);
+            me_text_entry(name, FLAG_WIDTH, me_str_text(&what), text);
+            me_str_fini_piece(&what, text);
             is_found = true;
         }
     }
@@ -85,12 +91,8 @@ static bool list_flags(const char *word, me_str *text)
 me_status me_options_command(const me_cli *cli, me_diag *diag, me_str *text)
 {
     const char *word = cli->operand;
-    if (strcmp(cli->format, "text") != 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--format %s: memest options has text", cli->format);
-    }
     const bool has_options = me_options_list(word, text);
-    me_str flags = {0};
+    me_str flags = {.columns = text->columns};
     const bool has_flags = word != NULL && list_flags(word, &flags);
     if (has_flags) {
         me_str_printf(text, "%sFlags of Megatron-LM\n",

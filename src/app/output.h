@@ -7,14 +7,25 @@
 #ifndef MEMEST_APP_OUTPUT_H
 #define MEMEST_APP_OUTPUT_H
 
+#include "app/cli.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "base/text_wrap.h"
 #include "collectives/transport.h"
 
 #include <stdbool.h>
 
 /**
- * Text to a file or stdout, all of it or a reason. Local.
+ * The terminal that a command's text goes to; none where it goes elsewhere, is no
+ * text for people, or mpirun, which gives its processes a terminal of its own, has
+ * started us. It is as wide as it says, else as COLUMNS does. For NO_COLOR see
+ * no-color.org. Local.
+ */
+me_terminal me_terminal_of(const me_cli *cli);
+
+/**
+ * Text to a file or stdout, all of it or a reason; lines of a text that is for a
+ * terminal (its columns) are broken to fit. Local.
  *
  * @param path  of a file, written whole or not at all; NULL or "-": stdout
  * @return ME_OK; ME_ERR_NOMEM if the text is not whole, ME_ERR_IO

@@ -4,15 +4,14 @@
 #include "app/command_job.h"
 #include "app/output.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "base/workers.h"
-#include "collectives/launcher.h"
 #include "run/agree.h"
 #include "run/exit_code.h"
 #include "search/search_report.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     NAME_BYTES = 128 /* of an option */
@@ -26,23 +25,19 @@ typedef struct command {
     double budget_seconds; /**< 0: none */
     me_config *job;        /**< read, not finished */
     me_search_run *run;
+    me_progress progress;
 } command;
-
-/** Whether a person is watching; mpirun gives its processes a terminal of its
- *  own. */
-static bool has_terminal(void)
-{
-    return isatty(STDERR_FILENO) && !me_launcher_is_present();
-}
 
 static bool show_progress(void *self, const me_candidate *candidate,
                           uint32_t done, uint32_t count)
 {
-    (void)self;
+    me_progress *progress = self;
     (void)candidate;
-    (void)fprintf(stderr, "\rmemest: %u of %u candidates decided",
-                  (unsigned)done, (unsigned)count);
-    (void)fflush(stderr);
+    (void)done;
+    if (progress->total == 0) { // how many there are is known by now
+        me_progress_begin(progress, true, "candidates decided", count);
+    }
+    me_progress_step(progress);
     return true;
 }
 
@@ -63,23 +58,9 @@ static me_status check_sets(const command *c, me_diag *diag)
     return ME_OK;
 }
 
-/** Whatever this program was built with. */
-static me_status read_format(command *c, me_diag *diag)
-{
-    static const char *const known[] = {"text", "json", "csv"};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strcmp(known[i], c->cli->format) == 0) {
-            return me_format_read(c->cli->format, NULL, diag, &c->format);
-        }
-    }
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "--format %s: memest search has text, json and csv",
-                   c->cli->format);
-}
-
 static me_status read_command(command *c, me_diag *diag)
 {
-    me_status status = read_format(c, diag);
+    me_status status = me_format_read(c->cli->format, NULL, diag, &c->format);
     if (status == ME_OK && c->cli->budget != NULL &&
         (me_parse_double(c->cli->budget, &c->budget_seconds) != ME_OK ||
          !(c->budget_seconds > 0))) {
@@ -100,7 +81,7 @@ static me_status read_command(command *c, me_diag *diag)
     return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
 }
 
-static me_search_request request_of(const command *c)
+static me_search_request request_of(command *c)
 {
     const me_cli *cli = c->cli;
     return (me_search_request){
@@ -114,7 +95,9 @@ static me_search_request request_of(const command *c)
         .log_path = cli->jsonl,
         .threads = me_workers_share((uint32_t)cli->threads,
                                     (uint32_t)me_transport_size(c->transport)),
-        .listener = {.decided = has_terminal() ? show_progress : NULL},
+        .listener = {.decided =
+                         me_shows_progress(c->transport) ? show_progress : NULL,
+                     .self = &c->progress},
     };
 }
 
@@ -124,7 +107,7 @@ static me_status print(const command *c, me_diag *diag)
     if (me_transport_rank(c->transport) != 0) {
         return ME_OK;
     }
-    me_str text = {0};
+    me_str text = {.columns = me_terminal_of(c->cli).width};
     me_status status =
         me_search_append(me_search_run_found(c->run), c->format, diag, &text);
     status = me_transport_check(c->transport, status, diag);
@@ -155,9 +138,7 @@ int me_search(me_transport *transport, const me_cli *cli, me_diag *diag)
     if (status == ME_OK) {
         const me_search_request request = request_of(&c);
         status = me_search_run_create(transport, &request, c.job, diag, &c.run);
-        if (request.listener.decided != NULL) {
-            (void)fprintf(stderr, "\n");
-        }
+        me_progress_end(&c.progress);
     }
     if (status == ME_OK) {
         status = me_transport_agree(transport, print(&c, diag), diag);

@@ -4,8 +4,10 @@
 #include "app/cli_flag.h"
 #include "app/command_job.h"
 #include "app/estimate_command.h"
+#include "app/output.h"
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "base/progress.h"
 #include "base/workers.h"
 #include "report/memory_snapshot.h"
 #include "report/perfetto.h"
@@ -113,12 +115,17 @@ static me_status write_timeline(trace *t, FILE *stream, me_diag *diag)
     const bool is_one = t->cli->rank >= 0;
     const int32_t n = is_one ? 1 : plan->n_classes;
     me_status status = ME_OK;
+    me_progress progress = {.total = 0};
     t->stream = stream;
+    me_progress_begin(&progress, me_shows_progress(t->transport),
+                      "programs written", (uint32_t)n);
     me_perfetto_begin(stream);
     for (int32_t i = 0; status == ME_OK && i < n; i++) {
         t->rank = is_one ? t->cli->rank : me_plan_representative(plan, i);
         status = me_run_trace(t->run, t->rank, &reader, diag);
+        me_progress_step(&progress);
     }
+    me_progress_end(&progress);
     me_perfetto_end(stream);
     return status;
 }
@@ -188,6 +195,7 @@ static me_status read_command(trace *t, me_diag *diag)
         .strict = t->cli->strict,
         .threads = me_workers_share((uint32_t)t->cli->threads,
                                     (uint32_t)me_transport_size(t->transport)),
+        .shows_progress = me_shows_progress(t->transport),
         .events_rank = rank_of(t->cli),
     };
     return me_run_create(t->transport, config, &options, diag, &t->run);

@@ -19,6 +19,8 @@ typedef struct me_str {
     char *text;    /**< ends with a NUL once something was appended */
     size_t length; /**< bytes without the NUL */
     size_t capacity;
+    unsigned columns; /**< of the terminal that it is for: tables and lists of
+                         entries keep to them (base/text_wrap.h); 0: none */
     me_status status;
 } me_str;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/text_wrap.h"
 #include "config/config_private.h"
 #include "config/framework.h"
 #include "config/said.h"
@@ -44,6 +45,29 @@ static bool has_word(const char *text, const char *word)
     return length == 0;
 }
 
+/** "name  type  what it is", names in a column of @p width. */
+static void append_option(const me_option *option, int width, me_str *text)
+{
+    enum {
+        TYPE_WIDTH = 7,
+        BETWEEN = 2
+    };
+
+    me_str name = {0};
+    me_str what = {0};
+    me_str_printf(&name, "%-*s  %-*s", width, option->name, TYPE_WIDTH,
+                  type_name(option));
+    me_str_printf(&what, "%s Default: %s", option->help, default_of(option));
+    if (option->words != NULL) {
+        me_str_append(&what, "; ");
+        me_option_format_range(option, &what);
+    }
+    me_text_entry(me_str_text(&name), name.length + BETWEEN, me_str_text(&what),
+                  text);
+    me_str_fini_piece(&name, text);
+    me_str_fini_piece(&what, text);
+}
+
 bool me_options_list(const char *word, me_str *text)
 {
     bool is_found = false;
@@ -61,13 +85,7 @@ bool me_options_list(const char *word, me_str *text)
             continue;
         }
         is_found = true;
-        me_str_printf(text, "%-*s  %-7s  %s Default: %s", width, option->name,
-                      type_name(option), option->help, default_of(option));
-        if (option->words != NULL) {
-            me_str_append(text, "; ");
-            me_option_format_range(option, text);
-        }
-        me_str_append(text, "\n");
+        append_option(option, width, text);
     }
     return is_found;
 }

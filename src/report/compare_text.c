@@ -229,6 +229,9 @@ me_status me_compare_lines_table(const me_compare_print *print,
                                   : n_lines - 1 + n_host,
                     .schema = &line_schema,
                     .n_after = 2 + n_host, // verdict, how sure it is, host
+                    .narrow = "confidence;exposed comm;span bubble;in flight;"
+                              "allocated;worst rank;requested;bubble;tokens/s;"
+                              "reserved;",
                     .rows = print->lines,
                     .n_rows = print->comparison->n_rows,
                     .row_bytes = sizeof *print->lines},
@@ -303,8 +306,10 @@ me_status me_compare_stages_table(const me_compare_print *print,
                 (stage_row){.line = line, .stage = &line->stages[stage]};
         }
     }
-    const me_status status = printer(
-        ME_FIELDS_TABLE(stage_columns, 0, &stage_schema, rows, n_rows), text);
+    me_table table =
+        *ME_FIELDS_TABLE(stage_columns, 0, &stage_schema, rows, n_rows);
+    table.narrow = "allocated;in flight;requested;reserved;";
+    const me_status status = printer(&table, text);
     me_free(rows);
     return status;
 }

@@ -10,9 +10,9 @@
 
 #include "base/status.h"
 #include "base/str.h"
+#include "base/text_wrap.h"
 #include "collectives/transport.h"
 #include "config/config.h"
-#include "report/text_wrap.h"
 #include "time/cluster.h"
 #include "time/pipeline_step.h"
 #include "time/rates.h"

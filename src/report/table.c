@@ -43,24 +43,14 @@ static me_status add_column(struct libscols_table *made,
     return is_added ? ME_OK : ME_ERR_NOMEM;
 }
 
-static void make_ascii(me_str *cell)
-{
-    for (size_t i = 0; i < cell->length; i++) {
-        if (cell->text[i] < ' ' || cell->text[i] > '~') {
-            cell->text[i] = '?';
-        }
-    }
-}
-
 static me_status fill_line(const me_table *table, size_t row,
-                           const me_table_column *columns, size_t n_columns,
+                           const me_table_shape *shape,
                            struct libscols_line *line)
 {
     me_status status = ME_OK;
-    for (size_t i = 0; i < n_columns && status == ME_OK; i++) {
+    for (size_t i = 0; i < shape->n_columns && status == ME_OK; i++) {
         me_str cell = {0};
-        me_table_cell(table, row, &columns[i], &cell);
-        make_ascii(&cell);
+        me_table_text_cell(table, row, shape, i, &cell);
         if (me_str_status(&cell) != ME_OK ||
             scols_line_set_data(line, i, me_str_text(&cell)) != 0) {
             status = ME_ERR_NOMEM;
@@ -70,12 +60,11 @@ static me_status fill_line(const me_table *table, size_t row,
     return status;
 }
 
-static me_status fill_table(const me_table *table, struct libscols_table *made)
+static me_status fill_table(const me_table *table, const me_table_shape *shape,
+                            struct libscols_table *made)
 {
-    me_table_column columns[ME_TABLE_COLUMNS_MAX];
-    const size_t n_columns = me_table_lay_out(table, columns);
-    for (size_t i = 0; i < n_columns; i++) {
-        if (add_column(made, &columns[i].shown) != ME_OK) {
+    for (size_t i = 0; i < shape->n_columns; i++) {
+        if (add_column(made, &shape->columns[i].shown) != ME_OK) {
             return ME_ERR_NOMEM;
         }
     }
@@ -85,26 +74,24 @@ static me_status fill_table(const me_table *table, struct libscols_table *made)
         struct libscols_line *line = scols_table_new_line(
             made,
             parent < 0 ? NULL : scols_table_get_line(made, (size_t)parent));
-        if (line == NULL ||
-            fill_line(table, i, columns, n_columns, line) != ME_OK) {
+        if (line == NULL || fill_line(table, i, shape, line) != ME_OK) {
             return ME_ERR_NOMEM;
         }
     }
     return ME_OK;
 }
 
-/** Each line with two spaces in front and none at its end. */
-static void append_indented(me_str *text, const char *lines)
+/** Each line with two spaces in front. */
+static void append_indented(me_str *text, const me_table_shape *shape,
+                            const char *lines)
 {
     while (*lines != '\0') {
         const size_t length = strcspn(lines, "\n");
-        size_t kept = length;
-        while (kept > 0 && lines[kept - 1] == ' ') {
-            kept--;
-        }
-        me_str_append(text, kept == 0 ? "" : "  ");
-        me_str_append_n(text, lines, kept);
-        me_str_append(text, "\n");
+        me_str line = {0};
+        me_str_append(&line, "  ");
+        me_str_append_n(&line, lines, length);
+        me_table_text_line(me_str_text(&line), line.length, shape, text);
+        me_str_fini_piece(&line, text);
         lines += length + (lines[length] == '\n' ? 1 : 0);
     }
 }
@@ -116,16 +103,22 @@ me_status me_table_print(const me_table *table, me_str *text)
         return ME_ERR_NOMEM;
     }
     char *lines = NULL;
-    me_status status = fill_table(table, made);
+    me_table_shape shape;
+    me_status status = me_table_fit(table, text->columns, &shape);
+    if (status == ME_OK) {
+        status = fill_table(table, &shape, made);
+    }
     if (status == ME_OK && table->n_rows > 0 &&
         scols_print_table_to_string(made, &lines) != 0) {
         status = ME_ERR_NOMEM;
     }
     if (status == ME_OK && lines != NULL) {
-        append_indented(text, lines);
+        append_indented(text, &shape, lines);
+        me_table_text_end(&shape, text);
         status = me_str_status(text);
     }
     me_free(lines); // made by the library
+    me_str_fini(&shape.left_out);
     scols_unref_table(made);
     return status;
 }

@@ -35,7 +35,11 @@ typedef struct me_table {
                                   those of the schema */
     const void *rows;
     size_t n_rows;
-    size_t row_bytes; /**< size of one row */
+    size_t row_bytes;   /**< size of one row */
+    bool ends_in_shell; /**< the last column has words for a shell to paste */
+    /** Titles, a ';' behind each, of columns that a text too narrow for all does
+     *  without, the first one first; NULL: none. */
+    const char *narrow;
     /** Row that row @p i is inside of, before it; -1: none. NULL: no tree. */
     int64_t (*parent)(const void *rows, size_t i);
 } me_table;
@@ -65,7 +69,10 @@ typedef struct me_table {
 
 /**
  * Append the table, indented by two spaces, with a line of titles. Characters
- * that are not printable ASCII become "?". Local.
+ * that are not printable ASCII become "?". Where @p text has columns that the table
+ * is too wide for, it loses those of @ref me_table::narrow, which a line below
+ * names, cells of text lose their middle, and what is in the last column goes on
+ * in the next line. Local.
  *
  * @return ME_OK, ME_ERR_NOMEM
  */
@@ -81,11 +88,44 @@ typedef struct me_table_column {
     const me_field *field;  /**< NULL: the column has a getter */
     const me_field *within; /**< the record of a row that has the field; NULL:
                                  the row itself */
+    size_t width;           /**< of its widest cell as printed; 0: any */
 } me_table_column;
+
+/** A table's columns on a text of some width. */
+typedef struct me_table_shape {
+    me_table_column columns[ME_TABLE_COLUMNS_MAX];
+    size_t n_columns;
+    size_t last_begins; /**< where the last column begins, if it goes on in
+                             further lines */
+    bool ends_in_shell;
+    size_t further;  /**< and where it goes on; 0: it does not */
+    me_str left_out; /**< titles of columns that are not there; owned */
+} me_table_shape;
 
 /** The table's columns. @return how many. Local. */
 size_t me_table_lay_out(const me_table *table,
                         me_table_column columns[ME_TABLE_COLUMNS_MAX]);
+
+/**
+ * The columns as they are printed, on a text of @p width columns (0: any). Local.
+ *
+ * @param shape_out  give its left_out back
+ * @return ME_OK, ME_ERR_NOMEM
+ */
+me_status me_table_fit(const me_table *table, size_t width,
+                       me_table_shape *shape_out) ME_MUST_CHECK;
+
+/** Append a cell as it is printed: in ASCII, no wider than its column. Local. */
+void me_table_text_cell(const me_table *table, size_t row,
+                        const me_table_shape *shape, size_t column,
+                        me_str *cell);
+
+/** Append a line of a table, a line's end, without blanks before it. Local. */
+void me_table_text_line(const char *line, size_t length,
+                        const me_table_shape *shape, me_str *text);
+
+/** Append what the shape has left out, a line; nothing if that is nothing. */
+void me_table_text_end(const me_table_shape *shape, me_str *text);
 
 /** Append the text of a cell. Local. */
 void me_table_cell(const me_table *table, size_t row,

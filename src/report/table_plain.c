@@ -9,8 +9,7 @@
 /** A table's texts. */
 typedef struct grid {
     const me_table *table;
-    me_table_column columns[ME_TABLE_COLUMNS_MAX];
-    size_t n_columns;
+    me_table_shape shape;
     size_t widths[ME_TABLE_COLUMNS_MAX];
     me_str *cells; /**< by row, then column; the first row has the titles */
 } grid;
@@ -18,15 +17,6 @@ typedef struct grid {
 static int64_t parent_of(const me_table *table, size_t row)
 {
     return table->parent == NULL ? -1 : table->parent(table->rows, row);
-}
-
-static void make_ascii(me_str *cell)
-{
-    for (size_t i = 0; i < cell->length; i++) {
-        if (cell->text[i] < ' ' || cell->text[i] > '~') {
-            cell->text[i] = '?';
-        }
-    }
 }
 
 /** Is there a row behind @p row that is inside of the same one? */
@@ -60,13 +50,12 @@ static void append_branch(const me_table *table, size_t row, bool is_own,
 static me_status fill_row(grid *g, size_t row)
 {
     me_status status = ME_OK;
-    for (size_t i = 0; i < g->n_columns && status == ME_OK; i++) {
-        me_str *cell = &g->cells[(row + 1) * g->n_columns + i];
-        if (g->columns[i].shown.is_tree) {
+    for (size_t i = 0; i < g->shape.n_columns && status == ME_OK; i++) {
+        me_str *cell = &g->cells[(row + 1) * g->shape.n_columns + i];
+        if (g->shape.columns[i].shown.is_tree) {
             append_branch(g->table, row, true, cell);
         }
-        me_table_cell(g->table, row, &g->columns[i], cell);
-        make_ascii(cell);
+        me_table_text_cell(g->table, row, &g->shape, i, cell);
         status = me_str_status(cell);
         g->widths[i] =
             cell->length > g->widths[i] ? cell->length : g->widths[i];
@@ -77,8 +66,8 @@ static me_status fill_row(grid *g, size_t row)
 static me_status fill_titles(grid *g)
 {
     me_status status = ME_OK;
-    for (size_t i = 0; i < g->n_columns && status == ME_OK; i++) {
-        const me_column *c = &g->columns[i].shown;
+    for (size_t i = 0; i < g->shape.n_columns && status == ME_OK; i++) {
+        const me_column *c = &g->shape.columns[i].shown;
         me_str_append(&g->cells[i], c->title);
         if (c->unit != NULL) {
             me_str_printf(&g->cells[i], " %s", c->unit);
@@ -97,23 +86,19 @@ static void append_blanks(me_str *text, size_t count)
     }
 }
 
-/** A line with two spaces in front and none at its end. */
+/** A line with two spaces in front. */
 static me_status print_line(const grid *g, size_t line, me_str *text)
 {
     me_str made = {0};
-    for (size_t i = 0; i < g->n_columns; i++) {
-        const me_str *cell = &g->cells[line * g->n_columns + i];
+    for (size_t i = 0; i < g->shape.n_columns; i++) {
+        const me_str *cell = &g->cells[line * g->shape.n_columns + i];
         const size_t blanks = g->widths[i] - cell->length;
-        const bool is_right = g->columns[i].shown.is_number;
+        const bool is_right = g->shape.columns[i].shown.is_number;
         append_blanks(&made, 2 + (is_right ? blanks : 0));
         me_str_append_n(&made, me_str_text(cell), cell->length);
         append_blanks(&made, is_right ? 0 : blanks);
     }
-    while (made.length > 0 && made.text[made.length - 1] == ' ') {
-        made.length--;
-    }
-    me_str_append_n(text, me_str_text(&made), made.length);
-    me_str_append(text, "\n");
+    me_table_text_line(me_str_text(&made), made.length, &g->shape, text);
     const me_status status = me_str_status(&made);
     me_str_fini(&made);
     return status;
@@ -140,10 +125,12 @@ me_status me_table_print(const me_table *table, me_str *text)
     if (table->n_rows == 0) {
         return ME_OK;
     }
-    g.n_columns = me_table_lay_out(table, g.columns);
-    const size_t n_cells = (table->n_rows + 1) * g.n_columns;
+    me_status status = me_table_fit(table, text->columns, &g.shape);
+    const size_t n_cells = (table->n_rows + 1) * g.shape.n_columns;
     g.cells = me_alloc(n_cells, sizeof *g.cells, "report.table");
-    me_status status = g.cells == NULL ? ME_ERR_NOMEM : fill_titles(&g);
+    if (status == ME_OK) {
+        status = g.cells == NULL ? ME_ERR_NOMEM : fill_titles(&g);
+    }
     for (size_t i = 0; i < table->n_rows && status == ME_OK; i++) {
         status = fill_row(&g, i);
     }
@@ -152,7 +139,9 @@ me_status me_table_print(const me_table *table, me_str *text)
     }
     if (status == ME_OK) {
         status = print_rows(&g, -1, text);
+        me_table_text_end(&g.shape, text);
     }
+    me_str_fini(&g.shape.left_out);
     for (size_t i = 0; g.cells != NULL && i < n_cells; i++) {
         me_str_fini(&g.cells[i]);
     }

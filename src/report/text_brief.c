@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The report on one screen: the reason, the job, the stages, the peak. */
+#include "base/text_wrap.h"
 #include "report/text.h"
 
 #include <string.h>
@@ -7,28 +8,34 @@
 enum {
     LINES_MAX = 60,
     CONTRIBUTORS_SHOWN = 5,
-    LINES_OF_END = 2 /* what is left out, and how to see it */
+    LINES_OF_END = 3 /* what is left out, and how to see it */
 };
 
-static size_t count_lines(const char *text)
+/** How many lines the first of @p lines is, with its end up to @p end. */
+static size_t lines_of_first(const char *lines, const char *end, me_str *text)
 {
-    size_t n = 0;
-    for (const char *at = strchr(text, '\n'); at != NULL;
-         at = strchr(at + 1, '\n')) {
-        n++;
-    }
+    me_str first = {0};
+    me_str_append_n(&first, lines, (size_t)(end - lines));
+    const size_t n = me_text_lines(me_str_text(&first), text->columns);
+    me_str_fini_piece(&first, text);
     return n;
 }
 
 /** As many lines as there is room for, and how many are missing. */
 static void append_shortened(const char *lines, size_t room, me_str *text)
 {
-    const size_t all = count_lines(lines);
+    const size_t all = me_text_lines(lines, text->columns);
     size_t left = all <= room ? all : room > 0 ? room - 1 : 0;
-    const size_t missing = all - left;
-    for (; left > 0; left--) {
+    size_t missing = all;
+    while (*lines != '\0') {
         const char *end = strchr(lines, '\n') + 1;
+        const size_t n = lines_of_first(lines, end, text);
+        if (n > left) {
+            break;
+        }
         me_str_append_n(text, lines, (size_t)(end - lines));
+        left -= n;
+        missing -= n;
         lines = end;
     }
     if (missing > 0) {
@@ -39,7 +46,8 @@ static void append_shortened(const char *lines, size_t room, me_str *text)
 static void append_notes(const me_report *report, me_str *text)
 {
     me_str notes = {0};
-    const size_t before = count_lines(me_str_text(text)) + LINES_OF_END;
+    const size_t before =
+        me_text_lines(me_str_text(text), text->columns) + LINES_OF_END;
     me_text_notes(report, &notes);
     append_shortened(me_str_text(&notes),
                      before < LINES_MAX ? LINES_MAX - before : 0, text);

@@ -157,7 +157,10 @@ me_status me_fit_table(const me_report *report, size_t most,
     for (size_t i = 0; i < n; i++) {
         rows[i] = (fit_row){.offer = &fit->offers[i], .before = report};
     }
-    return print(ME_TABLE(columns, rows, n), text);
+    me_table table = *ME_TABLE(columns, rows, n);
+    table.narrow = "step by;margin;";
+    table.ends_in_shell = true;
+    return print(&table, text);
 }
 
 me_status me_fit_text(const me_report *report, size_t most, me_str *text)

@@ -323,7 +323,9 @@ static me_status print_table(const me_report *report, const rank_row *rows,
                              .schema = &row_schema,
                              .rows = rows,
                              .n_rows = n_rows,
-                             .row_bytes = sizeof *rows},
+                             .row_bytes = sizeof *rows,
+                             .narrow = "setup;reduction;optimizer;allocated;"
+                                       "forward;data;tensor;context;expert;"},
                  text);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/outfile.h"
+#include "base/text_wrap.h"
 #include "report/format.h"
 #include "report/job_report.h"
 #include "report/page.h"
 #include "report/text.h"
-#include "report/text_wrap.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static me_status print_text(const me_report *report, me_format format,
                             FILE *stream, const me_terminal *terminal,
                             me_diag *diag)
 {
-    me_str lines = {0};
+    me_str lines = {.columns = terminal->width};
     me_str text = {0};
     me_status status =
         append_text(report, format, terminal->is_colored, &lines);

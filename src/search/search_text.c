@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/text_wrap.h"
 #include "report/compare_format.h"
 #include "report/quantity.h"
 #include "report/table.h"
 #include "search/search_report.h"
 
 #include <stdio.h>
+
+enum {
+    FLAGS_AT = 9 /* columns in */
+};
 
 /** A row of the table with its number. */
 typedef struct numbered {
@@ -127,7 +132,6 @@ static const me_column columns[] = {
     {"#", NULL, true, false, get_number},
     {"place", NULL, true, false, get_place},
     {"GPUs", NULL, true, false, get_gpus},
-    {"layout", NULL, false, false, get_layout},
     {"step", "ms", true, false, get_step},
     {"tokens/s", NULL, true, false, get_tokens},
     {"bubble", NULL, true, false, get_bubble},
@@ -137,6 +141,7 @@ static const me_column columns[] = {
     {"margin", NULL, true, false, get_margin},
     {"worst rank", NULL, true, false, get_rank},
     {"verdict", NULL, false, false, get_verdict},
+    {"layout", NULL, false, false, get_layout},
 };
 
 /** "12 candidates: 3 refused by the framework, …". */
@@ -182,8 +187,9 @@ static me_status append_table(const me_search_found *found, me_str *text)
     for (uint32_t i = 0; i < found->n_rows; i++) {
         rows[i] = (numbered){&found->rows[i], i + 1};
     }
-    const me_status status =
-        me_table_print(ME_TABLE(columns, rows, found->n_rows), text);
+    me_table table = *ME_TABLE(columns, rows, found->n_rows);
+    table.narrow = "exposed comm;bubble;worst rank;requested;tokens/s;device;";
+    const me_status status = me_table_print(&table, text);
     me_free(rows);
     return status;
 }
@@ -201,7 +207,11 @@ static void append_settings(const me_search_found *found, me_str *text)
         me_str_printf(text, "--variant %u:%s\n", (unsigned)(i + 1),
                       row->front.candidate->assignments);
         if (row->flags[0] != '\0') {
-            me_str_printf(text, "     %s\n", row->flags);
+            me_str flags = {0};
+            me_str_printf(&flags, "     %s", row->flags);
+            me_text_wrap_shell(me_str_text(&flags), flags.length, FLAGS_AT,
+                               text);
+            me_str_fini_piece(&flags, text);
         }
     }
 }

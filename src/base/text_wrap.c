@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/text_wrap.h"
+#include "base/text_wrap.h"
 
 #include <string.h>
 
@@ -8,6 +8,7 @@
 
 enum {
     FURTHER_IN = 4,
+    UNDER_NAME = 6,  /* of an entry, what it is */
     LEAST_WIDTH = 40 /* narrower ones do their own wrapping */
 };
 
@@ -58,12 +59,19 @@ static void append_spaces(size_t n, me_str *text)
     }
 }
 
+/** Blanks that a line begins with; 0 of one that has no more. */
+static size_t indent_of(const char *line, size_t length)
+{
+    const size_t blanks = strspn(line, " ");
+    return blanks < length ? blanks : 0;
+}
+
 /** A line without its end, over as many as it needs. */
 static void wrap_line(const char *line, size_t length, unsigned width,
-                      me_str *text)
+                      size_t further, me_str *text)
 {
-    const size_t indent = strspn(line, " ") < length ? strspn(line, " ") : 0;
-    const size_t further = indent + FURTHER_IN;
+    const size_t indent = indent_of(line, length);
+    further = further < width / 2 ? further : width / 2;
     size_t n = fitting_length(line, length, indent, width);
     me_str_append_n(text, line, n);
     while (n < length) {
@@ -80,6 +88,81 @@ static void wrap_line(const char *line, size_t length, unsigned width,
         n = fitting_length(line, length, 0, width - (unsigned)further);
         me_str_append_n(text, line, n);
     }
+}
+
+void me_text_wrap_line(const char *line, size_t length, size_t further,
+                       me_str *text)
+{
+    if (text->columns >= LEAST_WIDTH && further < text->columns) {
+        wrap_line(line, length, text->columns, further, text);
+    } else {
+        me_str_append_n(text, line, length);
+    }
+    me_str_append(text, "\n");
+}
+
+void me_text_wrap_shell(const char *line, size_t length, size_t further,
+                        me_str *text)
+{
+    static const char goes_on[] = " \\";
+    me_str lines = {.columns = text->columns};
+    if (lines.columns > LEAST_WIDTH) {
+        lines.columns -= (unsigned)sizeof goes_on - 1;
+    }
+    me_text_wrap_line(line, length, further, &lines);
+    for (const char *at = me_str_text(&lines); *at != '\0';) {
+        const size_t n = strcspn(at, "\n");
+        me_str_append_n(text, at, n);
+        me_str_append(text, at[n + 1] == '\0' ? "\n" : goes_on);
+        me_str_append(text, at[n + 1] == '\0' ? "" : "\n");
+        at += n + 1;
+    }
+    me_str_fini_piece(&lines, text);
+}
+
+static size_t columns_of(const char *line)
+{
+    size_t columns = 0;
+    for (; *line != '\0'; line++) {
+        columns += begins_character(*line) ? 1 : 0;
+    }
+    return columns;
+}
+
+void me_text_entry(const char *name, size_t at, const char *what, me_str *text)
+{
+    const size_t used = columns_of(name);
+    const bool is_narrow = text->columns > 0 && at > text->columns / 2;
+    const bool is_long = text->columns > 0 && used + 2 > at;
+    me_str line = {0};
+    if (is_narrow || is_long) {
+        size_t length = strlen(name);
+        for (; length > 0 && name[length - 1] == ' '; length--) {
+        }
+        me_text_wrap_line(name, length, UNDER_NAME, text);
+        append_spaces(is_narrow ? UNDER_NAME : at, &line);
+    } else {
+        me_str_append(&line, name);
+        append_spaces(used < at ? at - used : 1, &line);
+    }
+    me_str_append(&line, what);
+    me_text_wrap_line(me_str_text(&line), line.length,
+                      is_narrow ? UNDER_NAME : at, text);
+    me_str_fini_piece(&line, text);
+}
+
+size_t me_text_lines(const char *lines, unsigned width)
+{
+    const me_terminal terminal = {.width = width};
+    me_str text = {0};
+    me_text_wrap(lines, &terminal, &text);
+    size_t n = 0;
+    for (const char *at = strchr(me_str_text(&text), '\n'); at != NULL;
+         at = strchr(at + 1, '\n')) {
+        n++;
+    }
+    me_str_fini(&text);
+    return n;
 }
 
 /** Titles stand at the margin after an empty line, what is worst has a star. */
@@ -99,7 +182,8 @@ void me_text_wrap(const char *lines, const me_terminal *terminal, me_str *text)
             terminal->is_colored && is_bold(lines, is_after_empty);
         me_str_append(text, bold ? BOLD : "");
         if (wraps) {
-            wrap_line(lines, length, terminal->width, text);
+            wrap_line(lines, length, terminal->width,
+                      indent_of(lines, length) + FURTHER_IN, text);
         } else {
             me_str_append_n(text, lines, length);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "report/text_wrap.h"
+#include "base/text_wrap.h"
 #include "support/test.h"
 
 static void check(const char *lines, me_terminal terminal, const char *expected)
@@ -51,12 +51,63 @@ static void test_wrap__marks_titles_and_the_worst(void **state)
           "worst\033[0m\n     other\n");
 }
 
+static void test_entry__stands_beside_its_name_or_below(void **state)
+{
+    (void)state;
+    me_str text = {.columns = 40};
+    me_text_entry("  --set KEY", 14, "one option of many that there are", &text);
+    me_text_entry("  --variant A=B,C=D", 14, "beside the job's", &text);
+    me_text_entry("a.name.of.an.option  word   ", 30, "what it is", &text);
+    assert_string_equal(me_str_text(&text),
+                        "  --set KEY   one option of many that\n"
+                        "              there are\n"
+                        "  --variant A=B,C=D\n"
+                        "              beside the job's\n"
+                        "a.name.of.an.option  word\n"
+                        "      what it is\n");
+    me_str_fini(&text);
+    me_text_entry("a", 4, "of no terminal, in one line however long", &text);
+    assert_string_equal(me_str_text(&text),
+                        "a   of no terminal, in one line however long\n");
+    me_str_fini(&text);
+}
+
+static void test_shell__lines_go_on_with_a_backslash(void **state)
+{
+    (void)state;
+    static const char line[] =
+        "  --one-flag 1 --another-flag 2 --one-more 3 --last";
+    me_str text = {.columns = 42};
+    me_text_wrap_shell(line, sizeof line - 1, 4, &text);
+    assert_string_equal(me_str_text(&text),
+                        "  --one-flag 1 --another-flag 2 \\\n"
+                        "    --one-more 3 --last\n");
+    me_str_fini(&text);
+    me_text_wrap_shell(line, sizeof line - 1, 4, &text);
+    assert_string_equal(
+        me_str_text(&text),
+        "  --one-flag 1 --another-flag 2 --one-more 3 --last\n");
+    me_str_fini(&text);
+}
+
+static void test_lines__are_counted_as_broken(void **state)
+{
+    (void)state;
+    assert_int_equal(me_text_lines("a\nb\n", 0), 2);
+    assert_int_equal(
+        me_text_lines("a line that is longer than forty columns are\nb\n", 40),
+        3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrap__leaves_what_is_no_terminal),
         cmocka_unit_test(test_wrap__breaks_at_blanks_and_indents),
         cmocka_unit_test(test_wrap__marks_titles_and_the_worst),
+        cmocka_unit_test(test_entry__stands_beside_its_name_or_below),
+        cmocka_unit_test(test_shell__lines_go_on_with_a_backslash),
+        cmocka_unit_test(test_lines__are_counted_as_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
