@@ -284,6 +284,10 @@ me_status me_stream_create(FILE *file, const char *name, int device,
     s->at = s->buffer;
     s->end = s->buffer;
     me_status status = fill(s, diag);
+    if (status == ME_OK) {
+        status =
+            me_pickle_refuse_old(s->at, (size_t)(s->end - s->at), name, diag);
+    }
     s->at += me_input_mark_bytes(s->at, (size_t)(s->end - s->at));
     const char *text = s->at;
     while (text < s->end && strchr(" \t\r\n", *text) != NULL) {

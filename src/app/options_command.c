@@ -44,10 +44,8 @@ static void append_rule(me_flag_kind kind, const me_flag_rule *rule,
         between = "; ";
     }
     if (rule->needs != NULL) {
-        const bool is_negated = rule->needs[0] == '!';
-        me_str_printf(text, "%s%s %s", between,
-                      is_negated ? "not with" : "only with",
-                      rule->needs + is_negated);
+        me_str_append(text, between);
+        me_flag_append_needs(rule, text);
     }
 }
 

@@ -23,6 +23,16 @@ static inline bool me_pickle_begins(char first)
     return first == '\x80';
 }
 
+/**
+ * Refuse a pickle of a dictionary or a list in protocol 0 or 1, which begin with no
+ * number of theirs; anything else is taken. Local.
+ *
+ * @param head  the file's first bytes
+ * @return ME_OK; ME_ERR_SYNTAX that says how to write one that is read
+ */
+me_status me_pickle_refuse_old(const char *head, size_t length,
+                               const char *name, me_diag *diag) ME_MUST_CHECK;
+
 /** What is wanted of a pickle. All borrowed. */
 typedef struct me_pickle_wanted {
     const char *const *keys; /**< of dictionaries: others are left out */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/pickle_op.h"
 
+#include "base/pickle.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -233,6 +235,24 @@ static me_status read_argument(me_pickle_reader *r, me_diag *diag,
     if (known->literal != NULL) {
         op->length = strlen(known->literal);
         memcpy(op->text, known->literal, op->length + 1);
+    }
+    return ME_OK;
+}
+
+me_status me_pickle_refuse_old(const char *head, size_t length,
+                               const char *name, me_diag *diag)
+{
+    static const char *const beginnings[] = {"(dp0\n", "(lp0\n", "}q\0",
+                                             "]q\0"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        const size_t n = i < 2 ? 5 : 3; // a NUL is one of them
+        if (length >= n && memcmp(head, beginnings[i], n) == 0) {
+            return me_fail_at(diag, ME_ERR_SYNTAX, name, 0,
+                              "a pickle of protocol %d: 2 to 5 are read, which "
+                              "torch.cuda.memory._dump_snapshot() and "
+                              "pickle.dump(snapshot, file) write",
+                              i < 2 ? 0 : 1);
+        }
     }
     return ME_OK;
 }

@@ -197,8 +197,9 @@ me_status me_config_finish(me_config *config, int32_t num_processes,
         status = rules->note(config, diag);
     }
     if (status == ME_OK) {
-        status = me_config_note_needless(config, diag);
+        return me_config_note_needless(config, diag);
     }
+    me_config_name_flags(config, diag);
     return status;
 }
 

@@ -99,6 +99,13 @@ const char *me_flag_nearest(const char *name, size_t *length_out)
     return best;
 }
 
+void me_flag_append_needs(const me_flag_rule *rule, me_str *text)
+{
+    const bool is_negated = rule->needs[0] == '!';
+    me_str_printf(text, "%s %s", is_negated ? "not with" : "only with",
+                  rule->needs + is_negated);
+}
+
 bool me_words_have(const char *words, size_t length, const char *value)
 {
     const size_t value_length = strlen(value);

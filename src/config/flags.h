@@ -7,6 +7,7 @@
 #ifndef MEMEST_CONFIG_FLAGS_H
 #define MEMEST_CONFIG_FLAGS_H
 
+#include "base/str.h"
 #include "model/effect.h"
 
 #include <stdbool.h>
@@ -74,6 +75,10 @@ const me_flag_table *me_flag_tables(size_t *count_out);
  * @return its start; NULL: there is none
  */
 const char *me_flag_next(const char **cursor, size_t *length_out);
+
+/** Append "only with --num-experts", or "not with" it: of a rule that needs
+ *  something. Local. */
+void me_flag_append_needs(const me_flag_rule *rule, me_str *text);
 
 /** Look up `--flag`. Local. */
 bool me_flag_find(const char *name, me_flag *flag_out);

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clean.h"
 #include "base/input.h"
+#include "base/pickle.h"
 #include "diff/profile_read.h"
 
 #include <string.h>
@@ -263,18 +264,22 @@ static me_status find_reader(FILE *file, const char *path, me_diag *diag,
     if (head == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s", path);
     }
-    while (found == N_READERS &&
+    me_status status = ME_OK;
+    while (status == ME_OK && found == N_READERS &&
            (n = fread(head + kept, 1, HEAD_BYTES - kept, file)) > 0) {
         const size_t length = kept + n;
+        if (first == 0) {
+            status = me_pickle_refuse_old(head, length, path, diag);
+        }
         found = find_by_head(head, length, first);
         first = FIRST_LOG;
         kept = length < OVERLAP ? length : OVERLAP;
         memmove(head, head + length - kept, kept);
     }
     me_free(head);
-    *reader_out = found < N_READERS ? readers[found] : NULL;
-    return found < N_READERS
-               ? ME_OK
+    *reader_out = status == ME_OK && found < N_READERS ? readers[found] : NULL;
+    return status != ME_OK || found < N_READERS
+               ? status
                : me_fail_at(diag, ME_ERR_SYNTAX, path, 0,
                             "is no memest report (--format json), memory "
                             "snapshot of PyTorch's, log with Megatron-LM's or "

@@ -7,9 +7,12 @@
 
 enum {
     LINES_MAX = 60,
-    CONTRIBUTORS_SHOWN = 5,
-    LINES_OF_END = 3 /* what is left out, and how to see it */
+    CONTRIBUTORS_SHOWN = 5
 };
+
+/** How to see what is left out. */
+static const char more[] = "\nMore: --ranks all has each rank, --details the "
+                           "card, modules, collectives, links and points\n";
 
 /** How many lines the first of @p lines is, with its end up to @p end. */
 static size_t lines_of_first(const char *lines, const char *end, me_str *text)
@@ -46,8 +49,8 @@ static void append_shortened(const char *lines, size_t room, me_str *text)
 static void append_notes(const me_report *report, me_str *text)
 {
     me_str notes = {0};
-    const size_t before =
-        me_text_lines(me_str_text(text), text->columns) + LINES_OF_END;
+    const size_t before = me_text_lines(me_str_text(text), text->columns) +
+                          me_text_lines(more, text->columns);
     me_text_notes(report, &notes);
     append_shortened(me_str_text(&notes),
                      before < LINES_MAX ? LINES_MAX - before : 0, text);
@@ -69,7 +72,6 @@ me_status me_brief_append(const me_report *report, bool shows_ranks,
     }
     me_text_step(report, text);
     append_notes(report, text);
-    me_str_append(text, "\nMore: --ranks all has each rank, --details the "
-                        "card, modules, collectives, links and points\n");
+    me_str_append(text, more);
     return status == ME_OK ? me_str_status(text) : status;
 }

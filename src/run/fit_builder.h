@@ -21,6 +21,7 @@ typedef struct me_fit_builder {
 typedef struct me_fit_kind {
     void (*add)(me_fit_builder *b); /**< NULL ends a list */
     bool changes_numerics;          /**< losses come out otherwise */
+    unsigned needs; /**< ME_FIT_NEEDS_…, of all that it adds */
 } me_fit_kind;
 
 /** A change more, without assignments; borrowed until the next one. Local. */

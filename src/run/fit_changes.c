@@ -48,7 +48,8 @@ static void add_allocator(me_fit_builder *b)
     }
 }
 
-static const me_fit_kind of_all[] = {{add_allocator, false}, {NULL, false}};
+static const me_fit_kind of_all[] = {{add_allocator, false, 0},
+                                     {NULL, false, 0}};
 
 static void add_kinds(me_fit_builder *b, const me_fit_kind *kinds)
 {
@@ -57,6 +58,7 @@ static void add_kinds(me_fit_builder *b, const me_fit_kind *kinds)
         kinds[i].add(b);
         for (int32_t j = first; j < b->to->count; j++) {
             b->to->items[j].changes_numerics = kinds[i].changes_numerics;
+            b->to->items[j].needs |= kinds[i].needs;
         }
     }
 }
@@ -152,12 +154,24 @@ bool me_fit_changes_join(const me_fit_change *a, const me_fit_change *b,
         }
         at += n;
     }
+    both.needs = a->needs | b->needs;
     both.changes_numerics = a->changes_numerics || b->changes_numerics;
     if (length == before || !join_names(a->name, b->name, &both)) {
         return false;
     }
     *both_out = both;
     return true;
+}
+
+bool me_fit_change_is_of_use(const me_fit_change *change,
+                             const me_config *config)
+{
+    const me_parallel_config *p = &config->parallel;
+    const bool has_shards = (int64_t)p->data * p->context > 1;
+    const unsigned has = (has_shards ? ME_FIT_NEEDS_SHARDS : 0U) |
+                         (p->tensor > 1 ? ME_FIT_NEEDS_TENSOR : 0U) |
+                         (p->pipeline > 1 ? ME_FIT_NEEDS_STAGES : 0U);
+    return (change->needs & ~has) == 0;
 }
 
 bool me_fit_change_variant(const me_fit_change *change, const me_config *config,

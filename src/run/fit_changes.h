@@ -20,11 +20,20 @@ enum {
     ME_FIT_TEXT = 1600 /**< of a variant: a layout is as long as a pipeline */
 };
 
+/** What a change is of no use without, or-ed: with another change that takes it
+ *  away, it would say nothing. */
+enum {
+    ME_FIT_NEEDS_SHARDS = 1, /**< several ranks that hold the same parameters */
+    ME_FIT_NEEDS_TENSOR = 2, /**< several tensor ranks */
+    ME_FIT_NEEDS_STAGES = 4  /**< several stages */
+};
+
 /** A change, or several together. */
 typedef struct me_fit_change {
     char name[ME_VARIANT_NAME]; /**< "micro-batch 1" */
     char sets[ME_FIT_TEXT];     /**< "KEY=VALUE,…" */
     bool changes_numerics;      /**< losses come out otherwise */
+    unsigned needs;             /**< ME_FIT_NEEDS_… */
 } me_fit_change;
 
 /** In the order of what they cost. */
@@ -49,6 +58,12 @@ void me_fit_changes_propose(const me_config *config,
  */
 bool me_fit_changes_join(const me_fit_change *a, const me_fit_change *b,
                          me_fit_change *both_out);
+
+/** Whether everything that a change sets is of use. Local.
+ *
+ *  @param config  finished, with the change */
+bool me_fit_change_is_of_use(const me_fit_change *change,
+                             const me_config *config);
 
 /** The variant of a change, with what has to be said so that world size and
  *  global batch stay: "NAME:KEY=VALUE,…". Local.

@@ -147,8 +147,10 @@ static void add_full(me_fit_builder *b)
     }
     if (is_full && !r->distribute_saved_activations &&
         b->config->parallel.tensor > 1 && !b->config->parallel.sequence) {
-        me_fit_set(me_fit_add(b, "saved activations spread over tensor ranks"),
-                   "recompute.distribute_saved_activations=true");
+        me_fit_change *c =
+            me_fit_add(b, "saved activations spread over tensor ranks");
+        me_fit_set(c, "recompute.distribute_saved_activations=true");
+        c->needs = ME_FIT_NEEDS_TENSOR;
     }
 }
 
@@ -400,22 +402,22 @@ static void add_fp8(me_fit_builder *b)
 }
 
 const me_fit_kind me_fit_megatron_kinds[] = {
-    {add_distributed_optimizer, false},
-    {add_sequence_parallel, false},
-    {add_batch_tensors, false},
-    {add_selective, false},
-    {add_micro_batch, false},
-    {add_layout, false},
-    {add_chunks, false},
-    {add_tensor, false},
-    {add_context, false},
-    {add_pipeline, false},
-    {add_expert, false},
-    {add_full, false},
-    {add_fully_sharded, false},
-    {add_optimizer_offload, false},
-    {add_activation_offload, false},
-    {add_states, true},
-    {add_fp8, true},
-    {NULL, false},
+    {add_distributed_optimizer, false, ME_FIT_NEEDS_SHARDS},
+    {add_sequence_parallel, false, ME_FIT_NEEDS_TENSOR},
+    {add_batch_tensors, false, 0},
+    {add_selective, false, 0},
+    {add_micro_batch, false, 0},
+    {add_layout, false, ME_FIT_NEEDS_STAGES},
+    {add_chunks, false, 0},
+    {add_tensor, false, 0},
+    {add_context, false, 0},
+    {add_pipeline, false, 0},
+    {add_expert, false, 0},
+    {add_full, false, 0},
+    {add_fully_sharded, false, ME_FIT_NEEDS_SHARDS},
+    {add_optimizer_offload, false, 0},
+    {add_activation_offload, false, 0},
+    {add_states, true, 0},
+    {add_fp8, true, 0},
+    {NULL, false, 0},
 };

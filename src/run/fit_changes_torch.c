@@ -61,8 +61,8 @@ static void add_autocast(me_fit_builder *b)
 }
 
 const me_fit_kind me_fit_torch_kinds[] = {
-    {add_torch_wrapper, false},
-    {add_input_shape, false},
-    {add_autocast, true},
-    {NULL, false},
+    {add_torch_wrapper, false, 0},
+    {add_input_shape, false, 0},
+    {add_autocast, true, 0},
+    {NULL, false, 0},
 };

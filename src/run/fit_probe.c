@@ -77,6 +77,9 @@ static me_status make_job(const me_fit_base *base, const me_fit_change *change,
     if (status == ME_OK && !is_same_work(config, base->finished)) {
         status = me_fail(diag, ME_ERR_CONFIG, "another batch, or other ranks");
     }
+    if (status == ME_OK && !me_fit_change_is_of_use(change, config)) {
+        status = me_fail(diag, ME_ERR_CONFIG, "a part of it is of no use");
+    }
     if (status == ME_OK && small_batch(config) != 0) {
         const uint64_t batch = small_batch(config);
         me_config_destroy(config);

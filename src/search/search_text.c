@@ -178,6 +178,24 @@ static void append_counts(const me_search_found *found, me_str *text)
     }
 }
 
+/** What is left to do where no candidate fits. */
+static void append_nothing(const me_search_found *found, me_str *text)
+{
+    if (found->counts[ME_SEARCH_UNDECIDED] > 0) {
+        me_str_append(text, "  None of those that were decided fits: a larger "
+                            "--budget decides more.\n");
+    } else if (found->n_open > 0) {
+        me_str_append(text,
+                      "  Of none it can be said that it fits: what is not "
+                      "modelled may be larger than the margin.\n");
+    } else {
+        me_str_append(text, "  None of them fits on these GPUs: more of them "
+                            "(--gpus), a card with more memory (--device) or a "
+                            "wider space (--space) may hold it; memest fit "
+                            "tries other changes of the job as it is.\n");
+    }
+}
+
 static me_status append_table(const me_search_found *found, me_str *text)
 {
     numbered *rows = me_alloc(found->n_rows, sizeof *rows, "search.table");
@@ -254,9 +272,7 @@ me_status me_search_text(const me_search_found *found, me_str *text)
                   found->name[0] == '\0' ? "" : ": ", found->name);
     append_counts(found, text);
     if (found->n_rows == 0) {
-        me_str_append(text, found->counts[ME_SEARCH_UNDECIDED] > 0
-                                ? "  Nothing that was decided fits.\n"
-                                : "  Nothing fits.\n");
+        append_nothing(found, text);
         return me_str_status(text);
     }
     me_str_append(text, "\n");

@@ -71,6 +71,8 @@ static me_space_axis *add_axis(me_space *space, const char *name, me_diag *diag)
     me_space_axis *axis = &space->axes[space->n_axes++];
     *axis = (me_space_axis){.kind = NULL};
     (void)snprintf(axis->name, sizeof axis->name, "%s", name);
+    (void)snprintf(axis->flag, sizeof axis->flag,
+                   "--space %.*s=", ME_SPACE_WORD_BYTES - 1, name);
     return axis;
 }
 
@@ -130,6 +132,7 @@ static me_status refuse_key(const char *key, me_diag *diag)
 /** Words behind commas, blanks around them. */
 static me_status add_words(me_space_axis *axis, const char *list, me_diag *diag)
 {
+    const char *whole = list;
     bool has_more = *list != '\0';
     while (has_more) {
         size_t n = strcspn(list, ",");
@@ -144,16 +147,16 @@ static me_status add_words(me_space_axis *axis, const char *list, me_diag *diag)
         }
         if (n == 0 || n >= ME_SPACE_WORD_BYTES) {
             return me_fail(diag, ME_ERR_CONFIG,
-                           "--space %s=%.80s: must be words of up to %d bytes "
-                           "with commas between them",
-                           axis->name, list, ME_SPACE_WORD_BYTES - 1);
+                           "%s%.80s: must be words of up to %d bytes with "
+                           "commas between them, and none at the end",
+                           axis->flag, whole, ME_SPACE_WORD_BYTES - 1);
         }
         for (uint32_t i = 0; i < axis->words->count; i++) {
             if (strlen(axis->words->items[i]) == n &&
                 strncmp(axis->words->items[i], list, n) == 0) {
                 return me_fail(diag, ME_ERR_CONFIG,
-                               "--space %s: %.*s is there twice", axis->name,
-                               (int)n, list);
+                               "%s%.80s: %.*s is there twice", axis->flag,
+                               whole, (int)n, list);
             }
         }
         me_space_words_add(axis->words, "%.*s", (int)n, list);
@@ -162,14 +165,15 @@ static me_status add_words(me_space_axis *axis, const char *list, me_diag *diag)
     return axis->words->count > 0 && !axis->words->is_full
                ? ME_OK
                : me_fail(diag, ME_ERR_CONFIG,
-                         "--space %s: must be 1 to %d words with commas "
-                         "between them",
-                         axis->name, ME_SPACE_WORDS_MAX);
+                         "%s%.80s: must be 1 to %d words with commas between "
+                         "them",
+                         axis->flag, whole, ME_SPACE_WORDS_MAX);
 }
 
-/** @param list  NULL: as the kind or the option has them */
-static me_status set_axis(me_space *space, const char *key, const char *list,
-                          me_diag *diag)
+/** @param flag  that has the list; NULL: --space
+ *  @param list  NULL: as the kind or the option has them */
+static me_status set_axis(me_space *space, const char *flag, const char *key,
+                          const char *list, me_diag *diag)
 {
     me_space_axis *axis = find_axis(space, key);
     const me_option *option = me_option_find(key);
@@ -179,6 +183,9 @@ static me_status set_axis(me_space *space, const char *key, const char *list,
     axis = axis == NULL ? add_axis(space, key, diag) : axis;
     if (axis == NULL) {
         return ME_ERR_CONFIG;
+    }
+    if (flag != NULL) {
+        (void)snprintf(axis->flag, sizeof axis->flag, "%s", flag);
     }
     if (axis->words != NULL || axis->is_wanted) {
         return me_fail(diag, ME_ERR_CONFIG, "--space %s is there twice", key);
@@ -215,8 +222,9 @@ static me_status read_entry(me_space *space, const char *text, size_t length,
     (void)snprintf(key, sizeof key, "%.*s", (int)end, text);
     me_status status = me_str_status(&entry);
     if (status == ME_OK) {
-        status = set_axis(
-            space, key, n == length ? NULL : me_str_text(&entry) + n + 1, diag);
+        status =
+            set_axis(space, NULL, key,
+                     n == length ? NULL : me_str_text(&entry) + n + 1, diag);
     }
     me_str_fini(&entry);
     return status;
@@ -282,15 +290,17 @@ static me_status check_words(const me_space_axis *axis, const me_config *job,
         me_str text = {0};
         me_diag own = {.status = ME_OK};
         if (!me_space_axis_assign(axis, job, word, &text)) {
-            status = me_fail(diag, ME_ERR_CONFIG, "--space %s=%s: must be %s",
-                             axis->name, word, axis->kind->words);
+            status = me_fail(diag, ME_ERR_CONFIG, "%s%s: must be %s",
+                             axis->flag, word, axis->kind->words);
         } else if (axis->kind == NULL || axis->kind->assign == NULL) {
             me_config *copy = me_config_clone(job);
             status = copy == NULL ? ME_ERR_NOMEM
                                   : me_config_set(copy, axis->name, word, &own);
             me_config_destroy(copy);
             if (status != ME_OK) {
-                (void)me_fail(diag, status, "--space %s", own.text);
+                const char *reason = strstr(own.text, ": ");
+                (void)me_fail(diag, status, "%s%s%s", axis->flag, word,
+                              reason == NULL ? ": is no value" : reason);
             }
         }
         me_str_fini(&text);
@@ -358,7 +368,7 @@ static me_status read_request(me_space *space, const me_config *job,
 {
     me_status status = add_kinds(space, job, diag);
     if (status == ME_OK && request->gpus != NULL) {
-        status = set_axis(space, world_option, request->gpus, diag);
+        status = set_axis(space, "--gpus ", world_option, request->gpus, diag);
     }
     for (size_t i = 0; status == ME_OK && i < request->n_spaces; i++) {
         status = read_space(space, request->spaces[i], diag);

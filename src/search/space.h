@@ -63,6 +63,8 @@ void me_space_words_add(me_space_words *words, const char *format, ...)
 typedef struct me_space_axis {
     const me_space_axis_kind *kind; /**< NULL: an option of no kind */
     char name[ME_SPACE_WORD_BYTES];
+    char flag[ME_SPACE_WORD_BYTES + 16]; /**< what stands before its words:
+                                            "--gpus ", "--space NAME=" */
     me_space_words *words; /**< that were named; NULL: the kind's; owned */
     bool is_wanted;        /**< it was asked for */
 } me_space_axis;

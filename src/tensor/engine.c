@@ -131,6 +131,16 @@ void *me_engine_alloc(me_engine *e, size_t count, size_t size)
     return piece;
 }
 
+void *me_engine_grow(me_engine *e, void *items, uint32_t count,
+                     uint32_t *capacity, size_t size, const char *name)
+{
+    void *larger = me_grow(items, count, capacity, size, name);
+    if (larger == NULL) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a list of the job");
+    }
+    return larger;
+}
+
 const me_module_tree *me_engine_modules(const me_engine *e)
 {
     return &e->tree;

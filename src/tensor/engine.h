@@ -188,6 +188,16 @@ bool me_engine_is_ok(const me_engine *e);
  */
 void *me_engine_alloc(me_engine *e, size_t count, size_t size);
 
+/**
+ * Room for one more item of a list, as me_grow() makes it. Local.
+ *
+ * @param name  of the request, see base/alloc.h
+ * @return the list's memory, the caller's to give back; NULL, and the engine has
+ *         failed, without any: the old memory stays
+ */
+void *me_engine_grow(me_engine *e, void *items, uint32_t count,
+                     uint32_t *capacity, size_t size, const char *name);
+
 /** The tree of modules, borrowed. */
 const me_module_tree *me_engine_modules(const me_engine *e);
 

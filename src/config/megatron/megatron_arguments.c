@@ -45,11 +45,11 @@ static void set_note(verdict *v, const char *text)
 static void judge_needless(const me_flag_rule *rule, me_config *config,
                            verdict *v)
 {
-    const bool is_negated = rule->needs[0] == '!';
+    me_str needs = {0};
     v->list = &config->no_effect;
-    (void)snprintf(v->note, sizeof v->note, "%s %s",
-                   is_negated ? "not with" : "only with",
-                   rule->needs + is_negated);
+    me_flag_append_needs(rule, &needs);
+    set_note(v, me_str_text(&needs));
+    me_str_fini(&needs);
 }
 
 static me_status fail_unknown(const me_flag_use *use, me_diag *diag)

@@ -122,10 +122,9 @@ static bool add(me_engine *e, offloaded_layer *layer, me_tensor *x)
 {
     if (layer->count == layer->capacity) {
         offloaded_tensor *larger =
-            me_grow(layer->tensors, layer->count, &layer->capacity,
-                    sizeof *larger, "offloaded.tensors");
+            me_engine_grow(e, layer->tensors, layer->count, &layer->capacity,
+                           sizeof *larger, "offloaded.tensors");
         if (larger == NULL) {
-            me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a layer");
             return false;
         }
         layer->tensors = larger;

@@ -45,10 +45,9 @@ static bool pack(void *self, me_engine *e, const me_op *op, me_tensor *x,
     const me_cpu_offload_v1 *o = self;
     layer_group *group = &o->groups[o->current];
     saved_tensor *tensors =
-        me_grow(group->tensors, group->count, &group->capacity, sizeof *tensors,
-                "offload.tensors");
+        me_engine_grow(e, group->tensors, group->count, &group->capacity,
+                       sizeof *tensors, "offload.tensors");
     if (tensors == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for offloaded tensors");
         return false;
     }
     group->tensors = tensors;

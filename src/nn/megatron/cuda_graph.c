@@ -11,13 +11,10 @@
 static bool grow(me_engine *e, void **items, uint32_t count, uint32_t *capacity,
                  size_t size)
 {
-    void *larger = me_grow(*items, count, capacity, size, "nn.cuda_graphs");
-    if (larger == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for CUDA graphs");
-        return false;
-    }
-    *items = larger;
-    return true;
+    void *larger =
+        me_engine_grow(e, *items, count, capacity, size, "nn.cuda_graphs");
+    *items = larger == NULL ? *items : larger;
+    return larger != NULL;
 }
 
 me_graph_module *me_graph_module_create(me_nn *nn)

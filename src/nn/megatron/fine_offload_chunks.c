@@ -4,16 +4,10 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-/** Room for one more item. @return the list's memory; NULL, and the engine has
- *  failed, without any */
 static void *grow(me_engine *e, void *items, uint32_t count, uint32_t *capacity,
                   size_t size)
 {
-    void *larger = me_grow(items, count, capacity, size, "offload.list");
-    if (larger == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for offloaded groups");
-    }
-    return larger;
+    return me_engine_grow(e, items, count, capacity, size, "offload.list");
 }
 
 bool me_group_list_add(me_engine *e, me_group_list *list, uint32_t item)

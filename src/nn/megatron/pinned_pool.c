@@ -31,10 +31,9 @@ static me_pinned_size *add(me_engine *e, me_pinned_pool *pool, uint64_t key,
 {
     if (pool->count == pool->capacity) {
         me_pinned_size *larger =
-            me_grow(pool->sizes, pool->count, &pool->capacity, sizeof *larger,
-                    "pinned.sizes");
+            me_engine_grow(e, pool->sizes, pool->count, &pool->capacity,
+                           sizeof *larger, "pinned.sizes");
         if (larger == NULL) {
-            me_engine_fail(e, ME_ERR_NOMEM, "no host memory for a pool");
             return NULL;
         }
         pool->sizes = larger;

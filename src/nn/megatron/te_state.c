@@ -30,10 +30,10 @@ static me_tensor **kept(me_nn *nn, const char *what, me_dtype dtype,
             return &state->entries[i].tensor;
         }
     }
-    me_te_entry *entries = me_grow(state->entries, state->count,
-                                   &state->capacity, sizeof *entries, "te");
+    me_te_entry *entries =
+        me_engine_grow(nn->e, state->entries, state->count, &state->capacity,
+                       sizeof *entries, "te");
     if (entries == NULL) {
-        me_engine_fail(nn->e, ME_ERR_NOMEM, "no host memory for the job");
         return NULL;
     }
     state->entries = entries;

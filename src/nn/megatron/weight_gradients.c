@@ -22,10 +22,10 @@ static void keep(me_engine *e, me_tensor *x)
 void me_weight_gradients_keep(me_engine *e, me_weight_gradients *kept,
                               const me_weight_work *work)
 {
-    me_weight_work *items = me_grow(kept->items, kept->count, &kept->capacity,
-                                    sizeof *items, "weight_gradients");
+    me_weight_work *items =
+        me_engine_grow(e, kept->items, kept->count, &kept->capacity,
+                       sizeof *items, "weight_gradients");
     if (items == NULL) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for the backward");
         return;
     }
     kept->items = items;

@@ -55,7 +55,8 @@ static void test_entry__stands_beside_its_name_or_below(void **state)
 {
     (void)state;
     me_str text = {.columns = 40};
-    me_text_entry("  --set KEY", 14, "one option of many that there are", &text);
+    me_text_entry("  --set KEY", 14, "one option of many that there are",
+                  &text);
     me_text_entry("  --variant A=B,C=D", 14, "beside the job's", &text);
     me_text_entry("a.name.of.an.option  word   ", 30, "what it is", &text);
     assert_string_equal(me_str_text(&text),

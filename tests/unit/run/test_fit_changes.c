@@ -108,6 +108,34 @@ static void test_fit__variants_keep_world_and_batch(void **state)
     me_config_destroy(without);
 }
 
+/** What another change takes away is not offered with it: shards of parameters
+ *  where every rank is of another tensor or pipeline rank. */
+static void test_fit__two_changes_are_both_of_use(void **state)
+{
+    (void)state;
+    static me_fit_changes changes; // too large for a stack
+    me_config *config = launched(words, COUNT_OF(words)); // data 4
+    me_fit_changes_propose(config, &changes);
+    const me_fit_change tensor = change_of("tensor 8", "parallel.tensor=8");
+    bool is_found = false;
+    for (int32_t i = 0; i < changes.count; i++) {
+        if (strcmp(changes.items[i].name, "Megatron-FSDP") != 0) {
+            continue;
+        }
+        me_fit_change both;
+        assert_true(me_fit_changes_join(&tensor, &changes.items[i], &both));
+        assert_true(me_fit_change_is_of_use(&both, config));
+        config->parallel.data = 1;
+        config->parallel.tensor = 4;
+        assert_false(me_fit_change_is_of_use(&both, config));
+        assert_true(me_fit_change_is_of_use(&tensor, config));
+        is_found = true;
+        break;
+    }
+    assert_true(is_found);
+    me_config_destroy(config);
+}
+
 static void test_fit__proposes_what_the_job_lacks(void **state)
 {
     (void)state;
@@ -172,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fit__joins_what_does_not_contradict),
         cmocka_unit_test(test_fit__variants_keep_world_and_batch),
+        cmocka_unit_test(test_fit__two_changes_are_both_of_use),
         cmocka_unit_test(test_fit__proposes_what_the_job_lacks),
         cmocka_unit_test(test_fit__pastes_flags),
     };
