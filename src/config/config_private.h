@@ -78,7 +78,8 @@ me_status me_flag_list_add(me_config *config, me_flag_list *list,
 bool me_flag_list_has(const me_flag_list *list, const char *flag);
 
 /** Append the launch command's own flags to a failure whose line names options
- *  that they set: "… (--tensor-model-parallel-size)". @p diag may be NULL. Local. */
+ *  that they set: "… (--tensor-model-parallel-size)"; @p diag may be NULL.
+ *  Local. */
 void me_config_name_flags(const me_config *config, me_diag *diag);
 
 /** tensor x pipeline x context, saturating as sizes do. */
