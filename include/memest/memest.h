@@ -7,6 +7,7 @@
  *   report.h    the estimate and what it says of every rank
  *   compare.h   a job under several schedules and settings, side by side
  *   search.h    which layouts of a number of GPUs fit, and which is fastest
+ *   fit.h       what would make a job fit
  *   observer.h  hooks: modules, allocations, iterations, as they happen
  *   tracker.h   PyTorch's own memory tools: MemTracker and the others
  *   series.h    memory after each operation
@@ -38,6 +39,7 @@
 
 #include "memest/compare.h"
 #include "memest/error.h"
+#include "memest/fit.h"
 #include "memest/job.h"
 #include "memest/names.h"
 #include "memest/observer.h"

@@ -37,6 +37,22 @@ static memest_status compare(const memest_job *job, memest_error *error)
     return status;
 }
 
+static memest_status fit(const memest_job *job, memest_error *error)
+{
+    memest_fit_options options = MEMEST_INIT(memest_fit_options);
+    memest_fitting *fitting = NULL;
+    char *text = NULL;
+    options.is_quick = true;
+    memest_status status = memest_fit(job, &options, &fitting, error);
+    if (status == MEMEST_OK) {
+        status = memest_fitting_text(fitting, MEMEST_FORMAT_JSON, &text, NULL,
+                                     error);
+    }
+    memest_text_destroy(text);
+    memest_fitting_destroy(fitting);
+    return status;
+}
+
 static int look(void *self, const memest_module_event *event)
 {
     (void)event;
@@ -118,6 +134,15 @@ static void test_api_faults__compare(void **state)
     sweep(compare, me_small_job_create(NULL));
 }
 
+static void test_api_faults__fit(void **state)
+{
+    (void)state;
+    memest_job *job = me_small_job_create(NULL);
+    assert_int_equal(memest_job_set(job, "device.memory_limit", "2MiB", NULL),
+                     MEMEST_OK);
+    sweep(fit, job);
+}
+
 static void test_api_faults__track(void **state)
 {
     (void)state;
@@ -130,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_api_faults__compare),
+        cmocka_unit_test(test_api_faults__fit),
         cmocka_unit_test(test_api_faults__track),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
