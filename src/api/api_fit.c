@@ -40,13 +40,14 @@ static me_status look(memest_fitting *f, const memest_job *job,
     }
     me_run_set_fit(base->run, me_fit_run_result(f->run));
     f->report.report = me_run_report(base->run);
-    const size_t n = fit_of(f)->n_offers;
+    const me_fit *fit = fit_of(f);
+    const size_t n = fit->offers == NULL ? 0 : fit->n_offers;
     f->reports = me_alloc(n, sizeof *f->reports, "api.fitting");
     if (f->reports == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for what fits");
     }
     for (size_t i = 0; i < n; i++) {
-        f->reports[i].report = fit_of(f)->offers[i].report;
+        f->reports[i].report = fit->offers[i].report;
     }
     return ME_OK;
 }
