@@ -43,7 +43,8 @@ static void append_given(const me_config *config, const me_flag_rule *rule,
 void me_config_name_flags(const me_config *config, me_diag *diag)
 {
     me_str flags = {0};
-    if (diag == NULL || diag->status != ME_ERR_CONFIG) {
+    if (diag == NULL ||
+        (diag->status != ME_ERR_CONFIG && diag->status != ME_ERR_UNSUPPORTED)) {
         return;
     }
     for (const me_flag_rule *r = me_flags_modelled; r->flags != NULL; r++) {
