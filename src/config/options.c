@@ -8,6 +8,7 @@
 #include "config/fsdp_options.h"
 #include "config/moe_options.h"
 #include "config/offload_options.h"
+#include "config/tp_overlap_options.h"
 
 /** Upper bounds keep each product of two sizes far from 64 bits; validate.c
  * checks the products of more. */
@@ -192,6 +193,7 @@ BOOL("parallel.account_for_loss_in_pipeline_split", "false",
 STRING("parallel.pipeline_layout", "", parallel.pipeline_layout,
     "What each stage holds, in the language of Megatron-LM's layouts; "
     "virtual_pipeline follows from it."),
+ME_TP_OVERLAP_OPTIONS
 ME_FSDP_OPTIONS
 
 STRING("pipeline.schedule", "", pipeline.name,

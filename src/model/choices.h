@@ -311,6 +311,32 @@ typedef enum me_fp8_recipe {
 
 extern const me_choice me_fp8_recipe_choices[];
 
+/** How Transformer Engine's user buffers overlap a product with communication over
+ *  the tensor ranks: all of it beside the product, or in pieces, whose results
+ *  are summed out of everybody's buffer, or go round and are kept until then. */
+#define ME_OVERLAP_METHOD_LIST(X)                                              \
+    X(ME_OVERLAP_BULK, "bulk", "bulk")                                         \
+    X(ME_OVERLAP_PIPELINE, "pipeline", "pipeline")                             \
+    X(ME_OVERLAP_RING_EXCHANGE, "ring_exchange", "ring exchange")
+
+typedef enum me_overlap_method {
+    ME_OVERLAP_METHOD_LIST(ME_CHOICE_CONSTANT)
+} me_overlap_method;
+
+extern const me_choice me_overlap_method_choices[];
+
+/** Through whom ranks tell each other of their user buffers. */
+#define ME_BOOTSTRAP_LIST(X)                                                   \
+    X(ME_BOOTSTRAP_NCCL, "nccl", "NCCL")                                       \
+    X(ME_BOOTSTRAP_MPI, "mpi", "MPI")                                          \
+    X(ME_BOOTSTRAP_GLOO, "gloo", "Gloo")
+
+typedef enum me_bootstrap {
+    ME_BOOTSTRAP_LIST(ME_CHOICE_CONSTANT)
+} me_bootstrap;
+
+extern const me_choice me_bootstrap_choices[];
+
 /** How context parallelism brings queries and keys together: keys and values go
  * round, are gathered, heads are dealt out, or heads are within nodes and the
  * rest goes round. */

@@ -174,6 +174,23 @@ static inline bool me_has_expert_groups(const me_parallel_config *parallel)
     return parallel->expert > 1 || parallel->expert_tensor != parallel->tensor;
 }
 
+/** Communication over the tensor ranks beside products of Transformer Engine's
+ *  linear layers, through user buffers (`--tp-comm-overlap`). */
+typedef struct me_tp_overlap_config {
+    bool is_on;
+    bool gathers;                  /**< pieces, of inputs and of gradients */
+    bool scatters;                 /**< pieces of row-parallel outputs */
+    bool scatters_input_gradients; /**< pieces; in place of the bulk ones */
+    bool bulk_dgrad;               /**< the input gathered beside dgrad */
+    bool bulk_wgrad;               /**< dgrad scattered beside wgrad */
+    me_bootstrap bootstrap;
+    bool has_multicast;          /**< derived: no UB_SKIPMC=1 */
+    me_overlap_method qkv_dgrad; /**< of `--tp-comm-overlap-cfg` */
+    me_overlap_method fc1_dgrad;
+    me_overlap_method proj_fprop; /**< pipeline or ring_exchange */
+    me_overlap_method fc2_fprop;
+} me_tp_overlap_config;
+
 /** In which order the pipeline runs. */
 typedef struct me_schedule_config {
     char name[64];   /**< see parallel/schedule.h; "": what the degrees imply */
@@ -403,6 +420,7 @@ typedef struct me_config {
     me_model_config model;
     me_moe_options moe;
     me_parallel_config parallel;
+    me_tp_overlap_config tp_overlap;
     me_schedule_config pipeline;
     me_train_config train;
     me_fp8_config fp8;

@@ -343,6 +343,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     if (status == ME_OK) {
         status = me_config_assume_offload(config, diag);
     }
+    if (status == ME_OK) {
+        status = me_config_assume_tp_overlap(config, diag);
+    }
     if (status == ME_OK && config->train.has_dynamic_loss_scale) {
         status = me_config_assume(
             config, diag,

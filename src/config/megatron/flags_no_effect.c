@@ -13,6 +13,10 @@ const me_flag_rule me_flags_no_effect[] = {
              "takes what full attention does, and what takes another amount "
              "is said of the window"},
     {"-h --help", .note = "the script ends"},
+    {"--no-tp-comm-split-ag --disable-tp-comm-split-ag "
+     "--no-tp-comm-split-rs --disable-tp-comm-split-rs",
+     .needs = "--tp-comm-overlap",
+     .note = "read by nobody since Transformer Engine 1.6"},
     {"--no-gradient-reduce-div-fusion", .needs = "--use-megatron-fsdp",
      .note = "gradients are scaled in place or by NCCL"},
     {"--enable-full-sharding-in-hsdp", .needs = "--use-megatron-fsdp",

@@ -37,21 +37,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_LOWER(SMALL)},
     {"--batch-invariant-mode", .note = "other kernels",
      .effect = ME_EITHER(SOME)},
-    {"--tp-comm-overlap",
-     .note = "overlapped tensor-parallel communication of Transformer "
-             "Engine, in buffers of its own",
-     .effect = ME_HIGHER(SOME)},
-    {"--tp-comm-overlap-rs-dgrad --tp-comm-bootstrap-backend:nccl|mpi|gloo "
-     "--tp-comm-overlap-cfg:s --no-tp-comm-bulk-wgrad "
-     "--disable-tp-comm-bulk-wgrad --no-tp-comm-bulk-dgrad "
-     "--disable-tp-comm-bulk-dgrad --no-tp-comm-overlap-ag "
-     "--disable-tp-comm-overlap-ag --no-tp-comm-overlap-rs "
-     "--disable-tp-comm-overlap-rs --no-tp-comm-split-ag "
-     "--disable-tp-comm-split-ag --no-tp-comm-split-rs "
-     "--disable-tp-comm-split-rs",
-     .needs = "--tp-comm-overlap",
-     .note = "overlapped tensor-parallel communication",
-     .effect = ME_EITHER(SOME)},
     {"--delay-offload-until-cuda-graph",
      .needs = "--fine-grained-activation-offloading",
      .note = "copies to the host begin when a CUDA graph is replayed",

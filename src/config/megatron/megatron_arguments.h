@@ -86,6 +86,14 @@ me_status me_megatron_settle_context(me_config *config,
                                      const me_flag_uses *uses,
                                      me_diag *diag) ME_MUST_CHECK;
 
+/** The file of `--tp-comm-overlap-cfg`. Local.
+ *
+ * @return ME_OK; failures of the file, ME_ERR_CONFIG naming file and line
+ */
+me_status me_megatron_settle_overlap(me_config *config,
+                                     const me_flag_uses *uses,
+                                     me_diag *diag) ME_MUST_CHECK;
+
 /**
  * Say which modelled flags change nothing, since the flag that they are about
  * was not given: one assumption for all that lack the same. Local.

@@ -22,6 +22,7 @@ static me_status check_rules(const me_config *config, me_diag *diag)
         me_te_rules,
         me_fp8_rules,
         me_offload_rules,
+        me_tp_overlap_rules,
         me_graph_rules,
         me_context_rules,
         me_expert_grid_rules,

@@ -36,6 +36,10 @@ me_status me_config_assume_te_times(me_config *config,
 me_status me_config_assume_offload(me_config *config,
                                    me_diag *diag) ME_MUST_CHECK;
 
+/** Say what is taken for granted of user buffers. */
+me_status me_config_assume_tp_overlap(me_config *config,
+                                      me_diag *diag) ME_MUST_CHECK;
+
 /** A check of values that depend on each other, of a job with its values
  *  derived. */
 typedef me_status me_rule(const me_config *config, me_diag *diag);
@@ -50,6 +54,7 @@ extern me_rule *const me_sharding_rules[]; /**< of FSDP */
 extern me_rule *const me_te_rules[];
 extern me_rule *const me_fp8_rules[];
 extern me_rule *const me_offload_rules[]; /**< of activations on the host */
+extern me_rule *const me_tp_overlap_rules[];
 extern me_rule *const me_graph_rules[];
 extern me_rule *const me_context_rules[];
 /** Of dense jobs too: that they ask for no experts, and that the grid of ranks

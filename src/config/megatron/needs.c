@@ -144,6 +144,11 @@ static bool has_several_nodes(const me_config *config)
     return config->parallel.world_size > config->device.gpus_per_node;
 }
 
+static bool has_tp_overlap(const me_config *config)
+{
+    return config->tp_overlap.is_on;
+}
+
 const me_option_need me_megatron_needs[] = {
     {"moe.ffn_hidden_size", has_expert_width, "moe.num_experts"},
     {"moe.", has_experts, "moe.num_experts"},
@@ -161,6 +166,7 @@ const me_option_need me_megatron_needs[] = {
     {"model.attention_softmax_in_fp32", has_unfused_attention,
      "impl.core_attention = unfused"},
     {"parallel.cp_comm_type", has_context, "parallel.context over 1"},
+    {"parallel.tp_comm_", has_tp_overlap, "parallel.tp_comm_overlap"},
     {"parallel.tp_pp_dp_mapping", has_pipeline, "parallel.pipeline over 1"},
     {"parallel.microbatch_group_size", has_groups,
      "parallel.virtual_pipeline over 1"},
