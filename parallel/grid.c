@@ -62,6 +62,8 @@ static const me_family families[ME_GROUP_COUNT] = {
     [ME_GROUP_CONTEXT_RING] = {ME_GRID_DENSE, ME_C, ME_ENDS_OUTER},
     [ME_GROUP_TENSOR_DATA_CONTEXT] = {ME_GRID_DENSE, ME_T | ME_D | ME_C,
                                       ME_ENDS_ALL},
+    [ME_GROUP_USER_BUFFERS] = {ME_GRID_DENSE, ME_T, ME_ENDS_ALL},
+    [ME_GROUP_USER_BUFFERS_WORLD] = {ME_GRID_DENSE, ME_TCEDP, ME_ENDS_ALL},
 };
 
 /** One step of start-up: all groups of a family, one after another. */

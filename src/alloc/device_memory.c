@@ -52,6 +52,12 @@ void me_device_memory_library(me_device_memory *memory, uint64_t bytes)
     memory->library_bytes += bytes;
 }
 
+void me_device_memory_user_buffers(me_device_memory *memory, uint64_t bytes)
+{
+    memory->user_buffer_bytes += bytes;
+    me_device_memory_library(memory, bytes);
+}
+
 void me_device_memory_kernel(me_device_memory *memory)
 {
     memory->owes_kernel |= !memory->has_kernel;

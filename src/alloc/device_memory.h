@@ -65,6 +65,7 @@ typedef struct me_device_memory {
     me_nccl_costs costs;
     uint64_t context_bytes;
     uint64_t library_bytes;      /**< kernels, cuBLAS, cuDNN, NCCL's one-offs */
+    uint64_t user_buffer_bytes;  /**< of those, Transformer Engine's */
     uint64_t communicator_bytes; /**< sum over communicators */
     bool has_kernel;
     bool has_small_modules;
@@ -116,6 +117,9 @@ void me_device_memory_cudnn(me_device_memory *memory, me_device_thread thread);
 
 /** A library allocates for itself. Local. */
 void me_device_memory_library(me_device_memory *memory, uint64_t bytes);
+
+/** Transformer Engine allocates its user buffers. Local. */
+void me_device_memory_user_buffers(me_device_memory *memory, uint64_t bytes);
 
 /** Something of a model's forward and backward that loads modules. Local. */
 void me_device_memory_modules(me_device_memory *memory);

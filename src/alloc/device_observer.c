@@ -136,6 +136,7 @@ me_status me_device_observer_create(const me_device_card *card,
     }
     me_device_memory_begin(&o->memory, card, setup);
     o->place = *place;
+    me_device_memory_user_buffers(&o->memory, place->user_buffer_bytes);
     *observer_out = o;
     return ME_OK;
 }

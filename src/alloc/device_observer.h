@@ -21,8 +21,10 @@ typedef struct me_device_place {
     int32_t position[ME_GROUP_COUNT]; /**< this rank's place in the group */
     int32_t world_offset; /**< to ranks of the world that calls name: from the
                                rank that runs to the one whose place this is */
-    uint64_t exchange_bytes; /**< that a library other than NCCL takes when
+    uint64_t exchange_bytes;    /**< that a library other than NCCL takes when
                                 experts first exchange tokens; 0: NCCL does it */
+    uint64_t user_buffer_bytes; /**< that a library takes before the model is
+                                   built */
     /** Is member @p peer of the group on another node? */
     bool (*is_remote)(void *self, me_group_kind group, int32_t peer);
     void *self;

@@ -81,7 +81,9 @@ extern "C" {
     X(ME_GROUP_DATA_REPLICATE, "data_replicate")                               \
     X(ME_GROUP_CONTEXT_HEADS, "context_heads")                                 \
     X(ME_GROUP_CONTEXT_RING, "context_ring")                                   \
-    X(ME_GROUP_TENSOR_DATA_CONTEXT, "tensor_data_context")
+    X(ME_GROUP_TENSOR_DATA_CONTEXT, "tensor_data_context")                     \
+    X(ME_GROUP_USER_BUFFERS, "user_buffers")                                   \
+    X(ME_GROUP_USER_BUFFERS_WORLD, "user_buffers_world")
 
 #define ME_EVENT_ENUM(constant, name) constant,
 

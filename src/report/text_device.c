@@ -54,20 +54,31 @@ static const me_schema row_schema =
     ME_SCHEMA(outside_row, {ME_BYTES(outside_row, bytes), .title = "GiB"},
               {ME_COUNT(outside_row, bytes), .title = "bytes"});
 
-static void fill_rows(const me_device_result *d, uint64_t whole,
-                      outside_row *rows)
+enum {
+    FIXED_ROWS = 3 /* context, libraries, user buffers */
+};
+
+static size_t fill_rows(const me_device_result *d, uint64_t whole,
+                        outside_row *rows)
 {
-    rows[0] = (outside_row){
+    size_t n = 0;
+    rows[n++] = (outside_row){
         .what = "CUDA context", .bytes = d->context_bytes, .whole = whole};
-    rows[1] = (outside_row){.what = "kernels and libraries",
-                            .bytes = d->library_bytes,
-                            .whole = whole};
-    for (uint32_t i = 0; i < d->n_communicators; i++) {
-        rows[2 + i] = (outside_row){.group = d->communicators[i].group,
-                                    .size = d->communicators[i].size,
-                                    .bytes = d->communicators[i].bytes,
-                                    .whole = whole};
+    rows[n++] = (outside_row){.what = "kernels and libraries",
+                              .bytes = d->library_bytes - d->user_buffer_bytes,
+                              .whole = whole};
+    if (d->user_buffer_bytes > 0) {
+        rows[n++] = (outside_row){.what = "user buffers",
+                                  .bytes = d->user_buffer_bytes,
+                                  .whole = whole};
     }
+    for (uint32_t i = 0; i < d->n_communicators; i++) {
+        rows[n++] = (outside_row){.group = d->communicators[i].group,
+                                  .size = d->communicators[i].size,
+                                  .bytes = d->communicators[i].bytes,
+                                  .whole = whole};
+    }
+    return n;
 }
 
 me_status me_text_device(const me_report *report, me_str *text)
@@ -76,14 +87,14 @@ me_status me_text_device(const me_report *report, me_str *text)
     if (!d->is_known) {
         return ME_OK;
     }
-    const size_t n_rows = (size_t)d->n_communicators + 2;
-    outside_row *rows = me_alloc(n_rows, sizeof *rows, "text.device");
+    outside_row *rows = me_alloc((size_t)d->n_communicators + FIXED_ROWS,
+                                 sizeof *rows, "text.device");
     if (rows == NULL) {
         return ME_ERR_NOMEM;
     }
     const uint64_t whole =
         d->context_bytes + d->library_bytes + d->communicator_bytes;
-    fill_rows(d, whole, rows);
+    const size_t n_rows = fill_rows(d, whole, rows);
     me_str_printf(text,
                   "\nDevice memory of rank %d outside of PyTorch's allocator\n"
                   "  ",

@@ -84,6 +84,8 @@ static me_status make_device(me_rank_parts *p, me_diag *diag)
     me_device_place place = {
         .world_offset = p->place_rank - p->rank,
         .exchange_bytes = me_rank_exchange_bytes(p->simulation->plan->config),
+        .user_buffer_bytes =
+            me_rank_user_buffer_bytes(p->simulation->plan->config),
         .is_remote = is_remote,
         .self = p};
     me_status status = ME_OK;

@@ -142,6 +142,7 @@ typedef struct me_device_result {
     bool is_known;
     uint64_t context_bytes;
     uint64_t library_bytes;
+    uint64_t user_buffer_bytes; /**< of those, Transformer Engine's */
     uint64_t communicator_bytes;
     uint64_t band_bytes; /**< how far off the three together may be */
     me_communicator_result *communicators;

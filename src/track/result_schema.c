@@ -142,6 +142,8 @@ static const me_schema device_schema = ME_SCHEMA(
     {ME_BOOL(me_device_result, is_known), .left_out = ME_FIELD_NOT_JSON},
     {ME_BYTES(me_device_result, context_bytes), .is_there = is_device_known},
     {ME_BYTES(me_device_result, library_bytes), .is_there = is_device_known},
+    {ME_BYTES(me_device_result, user_buffer_bytes),
+     .left_out = ME_FIELD_NOT_JSON},
     {ME_BYTES(me_device_result, communicator_bytes),
      .is_there = is_device_known},
     {ME_BYTES(me_device_result, band_bytes), .is_there = is_device_known},

@@ -55,8 +55,36 @@ void me_barriers(me_trainer *t, int n)
     }
 }
 
+/** initialize_ub(): cards of neighbours tell each other of every buffer, or wait
+ *  for each other where they reach it through multicast, as all ranks do once. */
+static void bootstrap_user_buffers(me_trainer *t)
+{
+    enum {
+        HANDLE_BYTES = 64 // of a buffer, as CUDA hands it to other processes
+    };
+
+    const me_tp_overlap_config *o = &t->config->tp_overlap;
+    if (!o->is_on || o->bootstrap != ME_BOOTSTRAP_NCCL) {
+        return;
+    }
+    const uint64_t neighbours = (uint64_t)t->comm->size[ME_GROUP_USER_BUFFERS];
+    if (o->has_multicast && world_size(t) > neighbours) {
+        me_communicate(t->e, t->comm,
+                       (me_call){ME_GROUP_USER_BUFFERS_WORLD,
+                                 ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_UINT8, 1,
+                                 -1, false});
+    }
+    me_communicate(t->e, t->comm,
+                   (me_call){ME_GROUP_USER_BUFFERS,
+                             o->has_multicast ? ME_COLLECTIVE_ALL_REDUCE
+                                              : ME_COLLECTIVE_ALL_GATHER,
+                             ME_DTYPE_UINT8,
+                             o->has_multicast ? 1 : HANDLE_BYTES, -1, false});
+}
+
 void me_start_up(me_trainer *t)
 {
+    bootstrap_user_buffers(t);
     me_temporary(t->e, "start_time", 8);
     world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT64, 1);
     t->start_time = me_keep_scalar(t->e, "start_time", 8);

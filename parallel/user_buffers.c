@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "parallel/user_buffers.h"
+
+#include "base/size.h"
+
+enum {
+    GRANULARITY = 2 << 20, /* of CUDA's memory, mapped or not */
+    BF16_BYTES = 2,
+    REGIONS = 32, /* NVTE_MAX_REGIONS */
+    PEERS = 8192, /* NVTE_MAX_PEERS */
+    NEIGHBOURS = 32,
+    MULTIPROCESSORS = 32,
+    OPERATIONS = 32,
+    FLAGS_OF_A_KIND = 1024,
+    KINDS = 5,
+    INT_BYTES = 4,
+    FLAG_PAGES_BYTES = 2 * (64 << 10)
+};
+
+/** Memory of CUDA's own comes in whole pieces. */
+static uint64_t allocated(uint64_t bytes)
+{
+    return me_round_up(bytes, GRANULARITY);
+}
+
+/** LOCALSIZE: addresses of neighbours, flags of operations and of all peers. */
+static uint64_t region_bytes(void)
+{
+    const uint64_t single_node =
+        2 * (uint64_t)NEIGHBOURS * MULTIPROCESSORS + OPERATIONS;
+    const uint64_t offset =
+        2 * (uint64_t)REGIONS * NEIGHBOURS + 2 * single_node + PEERS;
+    const uint64_t flags =
+        (uint64_t)FLAGS_OF_A_KIND * KINDS + (uint64_t)PEERS * REGIONS * 3;
+    return INT_BYTES * (offset + flags);
+}
+
+/** create_communicator_grouped2(): the region, and in pieces of their own what
+ *  was sent to and received of each rank, and pages of flags. */
+static uint64_t communicator_bytes(uint64_t world)
+{
+    const uint64_t counters = me_size_mul(world, (1 + REGIONS) * INT_BYTES);
+    return me_size_add(allocated(region_bytes()),
+                       allocated(me_size_add(counters, FLAG_PAGES_BYTES)));
+}
+
+/** CommOverlapP2PBase::initialize(): what ranks send is kept beside the rank's
+ *  own until it is summed. */
+static uint64_t ring_bytes(uint64_t bytes, uint64_t ranks)
+{
+    return me_size_mul(bytes / ranks, 2 * ranks - 1);
+}
+
+/** The buffers of products of one type. */
+static uint64_t set_bytes(const me_user_buffers *s, uint64_t gathered_bytes)
+{
+    const uint64_t elements = me_size_mul(s->rows, s->hidden);
+    const uint64_t scattered_bytes = me_size_mul(elements, BF16_BYTES);
+    const uint64_t scattered = ME_USER_BUFFERS_SCATTERED + s->dgrads;
+    const uint64_t plain =
+        me_size_mul(scattered - s->rings, allocated(scattered_bytes));
+    const uint64_t rings = me_size_mul(
+        s->rings, allocated(ring_bytes(scattered_bytes, s->tensor)));
+    const uint64_t gathered =
+        me_size_mul(ME_USER_BUFFERS - scattered,
+                    allocated(me_size_mul(elements, gathered_bytes)));
+    return me_size_add(gathered, me_size_add(plain, rings));
+}
+
+uint64_t me_user_buffers_bytes(const me_user_buffers *shape)
+{
+    const uint64_t fp8 = shape->is_fp8 ? set_bytes(shape, 1) : 0;
+    const uint64_t bf16 = shape->is_bf16 ? set_bytes(shape, BF16_BYTES) : 0;
+    return me_size_add(communicator_bytes(shape->world),
+                       me_size_add(fp8, bf16));
+}

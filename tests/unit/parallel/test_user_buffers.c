@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "parallel/user_buffers.h"
+#include "support/test.h"
+
+enum {
+    MIB = 1 << 20,
+    COMMUNICATOR =
+        6 * MIB /* 3,223,808 bytes of a region in two pieces of 2 MiB, and
+                              one of counters and flags */
+};
+
+/* 2048 rows of 1024: 4 MiB in bfloat16. */
+static const me_user_buffers SMALL = {
+    .world = 2, .tensor = 2, .rows = 2048, .hidden = 1024, .is_bf16 = true};
+
+static void test_user_buffers__in_bfloat16(void **state)
+{
+    (void)state;
+    assert_int_equal(me_user_buffers_bytes(&SMALL),
+                     COMMUNICATOR + 12 * 4 * MIB);
+}
+
+/* Eight are gathered, of a byte an element. */
+static void test_user_buffers__in_fp8(void **state)
+{
+    (void)state;
+    me_user_buffers s = SMALL;
+    s.is_bf16 = false;
+    s.is_fp8 = true;
+    const uint64_t fp8 = 8 * 2 * MIB + 4 * 4 * MIB;
+    assert_int_equal(me_user_buffers_bytes(&s), COMMUNICATOR + fp8);
+    s.is_bf16 = true; // layers at the ends
+    assert_int_equal(me_user_buffers_bytes(&s),
+                     COMMUNICATOR + fp8 + 12 * 4 * MIB);
+}
+
+/* Both gradients of inputs scattered: six of two bytes. In rings, of two ranks
+ * three halves, of four seven quarters. */
+static void test_user_buffers__scattered_in_rings(void **state)
+{
+    (void)state;
+    me_user_buffers s = SMALL;
+    s.is_bf16 = false;
+    s.is_fp8 = true;
+    s.dgrads = 2;
+    assert_int_equal(me_user_buffers_bytes(&s),
+                     COMMUNICATOR + 6 * 2 * MIB + 6 * 4 * MIB);
+    s.rings = 4;
+    assert_int_equal(me_user_buffers_bytes(&s),
+                     COMMUNICATOR + 6 * 2 * MIB + 2 * 4 * MIB + 4 * 6 * MIB);
+    s.tensor = 4; // 7 MiB take 8
+    assert_int_equal(me_user_buffers_bytes(&s),
+                     COMMUNICATOR + 6 * 2 * MIB + 2 * 4 * MIB + 4 * 8 * MIB);
+}
+
+/* Counters of 16384 ranks are 2,162,688 bytes beside 131,072 of flags. */
+static void test_user_buffers__of_many_ranks(void **state)
+{
+    (void)state;
+    me_user_buffers s = SMALL;
+    s.world = 16384;
+    assert_int_equal(me_user_buffers_bytes(&s),
+                     COMMUNICATOR + 2 * MIB + 12 * 4 * MIB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_user_buffers__in_bfloat16),
+        cmocka_unit_test(test_user_buffers__in_fp8),
+        cmocka_unit_test(test_user_buffers__scattered_in_rings),
+        cmocka_unit_test(test_user_buffers__of_many_ranks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
