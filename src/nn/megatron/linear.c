@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/megatron/norm.h"
+#include "nn/megatron/te_overlap.h"
 #include "nn/megatron/te_state.h"
 #include "nn/megatron/weight_gradients.h"
 #include "ops/elementwise.h"
@@ -73,6 +74,9 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                                     });
     }
     me_fp8_quantize_parameter(nn, linear.fp8, linear.weight);
+    if (!is_megatrons) {
+        linear.overlap = me_te_overlap_of(nn, &linear, spec->name);
+    }
     return linear;
 }
 

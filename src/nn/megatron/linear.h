@@ -23,6 +23,20 @@ enum {
     ME_TURN_PROJ
 };
 
+/** What of a layer's communication over tensor ranks goes through Transformer
+ *  Engine's user buffers, beside its products. */
+typedef struct me_linear_overlap {
+    bool gathers_input;           /**< column-parallel; with a norm before it,
+                                        only where there is a tape */
+    bool scatters_output;         /**< row-parallel */
+    bool gathers_output_gradient; /**< row-parallel */
+    bool scatters_input_gradient; /**< column-parallel, in pieces */
+    bool bulk_dgrad; /**< the input is gathered again beside its gradient's
+                          product */
+    bool bulk_wgrad; /**< the gradient is made in the buffer, scattered beside
+                          the weight's, and copied out of it */
+} me_linear_overlap;
+
 typedef struct me_linear {
     me_nn *nn; /**< whose layer it is; borrowed, does not move */
     me_module_id module;
@@ -45,6 +59,7 @@ typedef struct me_linear {
     struct me_deferred_gradients *deferred; /**< where its weight's gradients
                                wait; borrowed; NULL: they do not */
     const me_module_hooks *hooks;           /**< borrowed; NULL: none */
+    me_linear_overlap overlap;
 } me_linear;
 
 /** How a linear layer is made; sizes are the whole layer's. */

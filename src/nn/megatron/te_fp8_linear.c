@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "nn/megatron/te_fp8_state.h"
 #include "nn/megatron/te_linear.h"
+#include "nn/megatron/te_overlap.h"
 #include "nn/megatron/te_state.h"
 #include "tensor/launch.h"
 #include "tensor/saved_hooks.h"
@@ -72,8 +73,9 @@ static me_tensor *product(me_nn *nn, const me_linear *linear,
         shape.dim[0] =
             me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
     }
-    return me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype, shape,
-                      me_dim(weight, 1));
+    return me_te_gemm_with(nn, me_te_forward_workspace(nn, linear),
+                           ME_KERNEL_LINEAR, (me_dtype)x->dtype, shape,
+                           me_dim(weight, 1));
 }
 
 /** What the backward needs of the quantised input; the rest goes. */
@@ -91,29 +93,36 @@ static void save_quantized(me_nn *nn, const me_linear *linear, me_node *node,
 }
 
 /** The forward's product: the input is gathered, the weight is quantised.
- *  @param made_out  a weight to be kept when the function has returned */
+ *  @param made_out       a weight to be kept when the function has returned
+ *  @param scattered_out  where the output arrives beside it, or NULL there */
 static me_tensor *multiply(me_nn *nn, const me_linear *linear,
                            const me_tensor *x, bool columns,
-                           me_quantized *made_out)
+                           me_quantized *made_out, me_tensor **scattered_out)
 {
     me_fp8_gathering gathering = {NULL, NULL};
     me_quantized total = {NULL, NULL, NULL, NULL};
-    if (gathers(nn, linear)) {
+    if (gathers(nn, linear) && !me_te_gathers_in_buffer(nn, linear)) {
         total = me_fp8_gather(nn, x, rows_alone, false, &gathering);
         me_fp8_gathered(nn, &gathering);
     }
     me_fp8_prepare_weight(nn, linear->fp8, linear->weight, columns, made_out);
+    *scattered_out = me_te_scattered(nn, linear, x);
     me_tensor *y = product(nn, linear, x);
     me_fp8_drop(nn, &total);
     return y;
 }
 
-/** The output over the tensor ranks. @return it, with @p product_out to be dropped
- *  once the input has gone; or NULL there */
+/** The output over the tensor ranks. @param scattered  where it has arrived, or
+ *  NULL @return it, with @p product_out to be dropped once the input has gone; or
+ *  NULL there */
 static me_tensor *reduce(me_nn *nn, const me_linear *linear, me_tensor *y,
-                         me_tensor **product_out)
+                         me_tensor *scattered, me_tensor **product_out)
 {
     *product_out = NULL;
+    if (scattered != NULL) {
+        *product_out = y;
+        return scattered;
+    }
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         *product_out = y;
         return me_reduce_scatter_first(nn->e, nn->comm, ME_GROUP_TENSOR, y);
@@ -145,6 +154,11 @@ static me_quantized quantize_gradient(me_nn *nn, const me_node *node,
                                       const me_linear *linear,
                                       const me_tensor *gy, me_tensor **gx)
 {
+    if (linear->overlap.gathers_output_gradient) {
+        me_quantized part = me_fp8_quantize(nn, gy, rows_alone);
+        me_fp8_drop_rows(nn, &part); // copied into the buffer
+        return part;
+    }
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         return me_fp8_quantize_and_gather(nn, gy);
     }
@@ -153,37 +167,60 @@ static me_quantized quantize_gradient(me_nn *nn, const me_node *node,
                : me_fp8_quantize(nn, gy, both);
 }
 
-/** The input's gradient before any reduction. */
+/** Rows of all ranks whose output's gradient @p gy is. */
+static uint64_t all_rows(const me_nn *nn, const me_linear *linear,
+                         const me_tensor *gy)
+{
+    const bool is_part =
+        linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear);
+    return me_size_mul(me_rows(gy),
+                       is_part ? (uint64_t)nn->config->parallel.tensor : 1);
+}
+
+/** The input's gradient before any reduction; NULL: it is in a user buffer. @param
+ *  like  the input @param scattered_out  where it arrives, or NULL there */
 static me_tensor *input_gradient(me_nn *nn, const me_linear *linear,
-                                 const me_tensor *gy)
+                                 const me_tensor *gy, const me_tensor *like,
+                                 me_tensor **scattered_out)
 {
     const me_tensor *weight = linear->weight->tensor;
+    const me_te_workspace workspace = me_te_dgrad_workspace(linear);
+    const me_dtype dtype = (me_dtype)gy->dtype;
     me_shape shape = me_shape_with_last(&gy->shape, me_dim(weight, 1));
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         shape.dim[0] =
             me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
     }
     me_fp8_prepare_weight_columns(nn, linear->fp8, linear->weight);
-    return me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy->dtype, shape,
-                      me_dim(weight, 0));
+    if (linear->overlap.bulk_wgrad) {
+        me_te_gemm_into_with(nn, workspace, ME_KERNEL_LINEAR_DGRAD, dtype,
+                             shape, me_dim(weight, 0));
+        return NULL;
+    }
+    if (linear->overlap.scatters_input_gradient) {
+        *scattered_out = me_empty_like(nn->e, "reduce_scatter_out", like);
+    }
+    return me_te_gemm_with(nn, workspace, ME_KERNEL_LINEAR_DGRAD, dtype, shape,
+                           me_dim(weight, 0));
 }
 
 /** A weight's gradient: into the main gradient, or a tensor. */
 static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
-                                  const me_linear *linear, const me_tensor *dx)
+                                  const me_linear *linear, const me_tensor *gy)
 {
     const me_tensor *weight = linear->weight->tensor;
-    const uint64_t rows = me_rows(dx);
+    const me_te_workspace workspace = me_te_wgrad_workspace(linear);
+    const uint64_t rows = all_rows(nn, linear, gy);
     if (!me_needs(node, INPUT_WEIGHT)) {
         return NULL;
     }
     if (me_fuses_weight_gradients(nn)) {
-        me_te_gemm_into(nn, ME_KERNEL_LINEAR_WGRAD, (me_dtype)weight->dtype,
-                        weight->shape, rows);
+        me_te_gemm_into_with(nn, workspace, ME_KERNEL_LINEAR_WGRAD,
+                             (me_dtype)weight->dtype, weight->shape, rows);
         return NULL;
     }
-    return me_te_gemm(nn, ME_KERNEL_LINEAR_WGRAD, (me_dtype)weight->dtype,
-                      weight->shape, rows);
+    return me_te_gemm_with(nn, workspace, ME_KERNEL_LINEAR_WGRAD,
+                           (me_dtype)weight->dtype, weight->shape, rows);
 }
 
 /** The rows of a gathered input's gradient, or the sum of all ranks'. */
@@ -207,7 +244,7 @@ static me_quantized gather_input(me_nn *nn, const me_linear *linear,
 {
     const me_quantized none = {NULL, NULL, NULL, NULL};
     *gathering_out = (me_fp8_gathering){NULL, NULL};
-    return gathers(nn, linear)
+    return gathers(nn, linear) && !linear->overlap.bulk_dgrad
                ? me_fp8_gather(nn, like,
                                keeps_rows(nn, linear) ? rows_alone
                                                       : columns_alone,
@@ -225,26 +262,44 @@ static void clear_saved_copy(me_nn *nn, me_node *node)
     }
 }
 
-/** The products of a backward. @param part  this rank's quantised input
+/** What products of gradients of weights take by columns, and was gathered by
+ *  rows: with NCCL or in a user buffer. */
+static void transpose(const me_linear *linear, const me_tensor *part,
+                      const me_tensor *gy, me_quantized *total,
+                      me_quantized *gradient)
+{
+    if (total->rows != NULL || linear->overlap.bulk_dgrad) {
+        me_fp8_transpose(linear->nn, total, part);
+    }
+    if (linear->overlap.gathers_output_gradient) {
+        me_fp8_transpose(linear->nn, gradient, gy);
+    }
+}
+
+/** The products of a backward. @param part  this rank's quantised input @param
+ *  like  the input itself @param gradient  of the output, quantised
  *  @return the input's gradient; @p full_out is what it was reduced from, or
- *  itself */
+ *  itself, or NULL */
 static me_tensor *multiply_backward(me_node *node, const me_linear *linear,
-                                    const me_tensor *part, me_tensor *gy,
-                                    me_tensor **gx, me_tensor **full_out)
+                                    const me_tensor *part,
+                                    const me_tensor *like, me_tensor *gy,
+                                    me_quantized *gradient, me_tensor **gx,
+                                    me_tensor **full_out)
 {
     me_nn *nn = linear->nn;
     me_fp8_gathering gathering;
     me_quantized total = gather_input(nn, linear, part, &gathering);
-    *full_out = input_gradient(nn, linear, gy);
-    me_tensor *dx = reduce_gradient(nn, linear, *full_out);
-    me_fp8_gathered(nn, &gathering);
-    if (total.rows != NULL) {
-        me_fp8_transpose(nn, &total, part);
+    me_tensor *dx = NULL;
+    *full_out = input_gradient(nn, linear, gy, like, &dx);
+    if (dx == NULL && *full_out != NULL) {
+        dx = reduce_gradient(nn, linear, *full_out);
     }
-    gx[INPUT_WEIGHT] = weight_gradient(nn, node, linear, *full_out);
+    me_fp8_gathered(nn, &gathering);
+    transpose(linear, part, gy, &total, gradient);
+    gx[INPUT_WEIGHT] = weight_gradient(nn, node, linear, gy);
     clear_saved_copy(nn, node);
     me_fp8_drop(nn, &total);
-    return dx;
+    return linear->overlap.bulk_wgrad ? me_te_copy_out(nn, like) : dx;
 }
 
 static void finish(me_nn *nn, const me_node *node, const me_linear *linear,
@@ -285,7 +340,9 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         part = again.rows != NULL ? again.rows : again.columns;
     }
     me_tensor *full = NULL;
-    gx[INPUT_X] = multiply_backward(node, linear, part, gy[0], gx, &full);
+    gx[INPUT_X] =
+        multiply_backward(node, linear, part, node->saved[SAVED_INPUT], gy[0],
+                          &gradient, gx, &full);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         me_fp8_clear(nn, &gradient);
     }
@@ -315,8 +372,9 @@ me_tensor *me_te_fp8_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
                         (me_usage){true, is_recording(nn) && !is_kept &&
                                              !keeps_rows(nn, linear)});
     me_tensor *whole = NULL;
-    me_tensor *y =
-        reduce(nn, linear, multiply(nn, linear, x, columns, &made), &whole);
+    me_tensor *scattered = NULL;
+    me_tensor *unreduced = multiply(nn, linear, x, columns, &made, &scattered);
+    me_tensor *y = reduce(nn, linear, unreduced, scattered, &whole);
     me_save(e, node, SAVED_INPUT, is_kept ? x : NULL);
     me_save(e, node, SAVED_WEIGHT, linear->weight->tensor);
     if (!is_kept) {
@@ -337,7 +395,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_tensor *full = NULL;
     me_tensor *dn = multiply_backward(node, linear, node->saved[SAVED_DATA],
-                                      gy[0], gx, &full);
+                                      node->saved[SAVED_INPUT], gy[0],
+                                      &gradient, gx, &full);
     me_launch_stream_waits(e);
     me_tensor *norm[3] = {NULL, NULL, NULL};
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
@@ -386,7 +445,8 @@ me_tensor *me_te_fp8_norm_linear(me_nn *nn, const me_linear *linear,
         (me_usage){true, is_recording(nn) && !keeps_rows(nn, linear)},
         &statistics);
     me_quantized made;
-    me_tensor *y = multiply(nn, linear, x, is_recording(nn), &made);
+    me_tensor *scattered = NULL; // of row-parallel layers alone
+    me_tensor *y = multiply(nn, linear, x, is_recording(nn), &made, &scattered);
     me_save(e, node, SAVED_INPUT, x);
     me_save(e, node, SAVED_WEIGHT, linear->weight->tensor);
     me_save(e, node, SAVED_NORM_WEIGHT, linear->norm_weight->tensor);

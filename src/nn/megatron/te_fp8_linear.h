@@ -3,9 +3,9 @@
  * Transformer Engine's linear layers in FP8: _Linear (pytorch/module/linear.py)
  * and _LayerNormLinear (layernorm_linear.py) under an fp8_autocast.
  *
- * Left out: userbuffers, weights without a cache of their quantised copy,
- * gathering of blocks whose rows are no multiple of 128, which Transformer
- * Engine gathers unquantised.
+ * Left out: weights without a cache of their quantised copy, gathering of
+ * blocks whose rows are no multiple of 128, which Transformer Engine gathers
+ * unquantised.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/te_linear.h"
 
+#include "base/size.h"
 #include "nn/megatron/te_fp8_linear.h"
+#include "nn/megatron/te_overlap.h"
 #include "nn/megatron/te_state.h"
 #include "nn/megatron/weight_gradients.h"
 #include "ops/te_norm.h"
@@ -66,14 +68,17 @@ me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
         return NULL;
     }
     const uint64_t outputs = me_dim(weight, 0);
-    const uint64_t rows = outputs == 0 ? 0 : me_numel(gy) / outputs;
+    // Of what is gathered in a buffer only this rank's rows are at hand.
+    const uint64_t rows =
+        me_max_u64(me_rows(x), outputs == 0 ? 0 : me_numel(gy) / outputs);
+    const me_te_workspace workspace = me_te_wgrad_workspace(linear);
     if (me_fuses_weight_gradients(nn)) {
-        me_te_gemm_into(nn, ME_KERNEL_LINEAR_WGRAD, (me_dtype)weight->dtype,
-                        weight->shape, rows);
+        me_te_gemm_into_with(nn, workspace, ME_KERNEL_LINEAR_WGRAD,
+                             (me_dtype)weight->dtype, weight->shape, rows);
         return NULL;
     }
-    return me_te_gemm(nn, ME_KERNEL_LINEAR_WGRAD, (me_dtype)weight->dtype,
-                      weight->shape, rows);
+    return me_te_gemm_with(nn, workspace, ME_KERNEL_LINEAR_WGRAD,
+                           (me_dtype)weight->dtype, weight->shape, rows);
 }
 
 me_tensor *me_te_returned_gradient(me_nn *nn, const me_node *node,
@@ -115,19 +120,22 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_nn *nn = linear->nn;
     const me_tensor *weight = linear->weight->tensor;
     const bool is_row = linear->is_row_parallel;
+    const bool gathers_gy = is_row && me_te_is_sequence_parallel(nn, linear);
     me_tensor *x = node->saved[LINEAR_SAVED_INPUT];
     me_main_grad_get(nn, weight);
-    me_tensor *gathered_gy = is_row && me_te_is_sequence_parallel(nn, linear)
-                                 ? me_te_gather(nn, gy[0])
-                                 : NULL;
+    const me_shape all = gathers_gy ? me_te_all_rows(nn, gy[0]) : gy[0]->shape;
+    me_tensor *gathered_gy =
+        gathers_gy && !linear->overlap.gathers_output_gradient
+            ? me_te_gather(nn, gy[0])
+            : NULL;
     me_tensor *total_gy = gathered_gy == NULL ? gy[0] : gathered_gy;
     me_tensor *gathered_x = !is_row && me_te_is_sequence_parallel(nn, linear)
                                 ? me_te_gather(nn, x)
                                 : NULL;
-    me_tensor *dx =
-        me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)total_gy->dtype,
-                   me_shape_with_last(&total_gy->shape, me_dim(weight, 1)),
-                   me_dim(weight, 0));
+    me_tensor *dx = me_te_gemm_with(
+        nn, me_te_dgrad_workspace(linear), ME_KERNEL_LINEAR_DGRAD,
+        (me_dtype)gy[0]->dtype, me_shape_with_last(&all, me_dim(weight, 1)),
+        me_dim(weight, 0));
     me_tensor *full = NULL;
     if (gathered_x != NULL) {
         full = dx;
@@ -166,20 +174,23 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
                           : linear->bias->tensor;
     me_node *node =
         me_record(e, &linear_op, 3, (me_tensor *[]){x, weight, bias});
-    me_tensor *total = x;
-    if (!linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
-        total = me_te_gather(nn, x);
-    }
-    me_tensor *y =
-        me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
-                   me_shape_with_last(&total->shape, me_dim(weight, 0)),
-                   me_dim(weight, 1));
-    if (total != x) {
-        me_drop(e, total);
-    }
+    const bool gathers =
+        !linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear);
+    const me_shape all = gathers ? me_te_all_rows(nn, x) : x->shape;
+    me_tensor *total = gathers && !me_te_gathers_in_buffer(nn, linear)
+                           ? me_te_gather(nn, x)
+                           : NULL;
+    me_tensor *scattered = me_te_scattered(nn, linear, x);
+    me_tensor *y = me_te_gemm_with(nn, me_te_forward_workspace(nn, linear),
+                                   ME_KERNEL_LINEAR, (me_dtype)x->dtype,
+                                   me_shape_with_last(&all, me_dim(weight, 0)),
+                                   me_dim(weight, 1));
+    me_drop(e, total);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         me_tensor *product = y;
-        y = me_reduce_scatter_first(e, nn->comm, ME_GROUP_TENSOR, product);
+        y = scattered != NULL ? scattered
+                              : me_reduce_scatter_first(
+                                    e, nn->comm, ME_GROUP_TENSOR, product);
         me_drop(e, product);
     } else if (linear->is_row_parallel &&
                me_te_is_tensor_parallel(nn, linear)) {
@@ -234,6 +245,40 @@ enum {
     NORM_LINEAR_BIAS
 };
 
+/** The gradient of the norm's output. @return of this rank's rows, NULL: they are
+ *  in a user buffer; @p full_out is what it was reduced from, or itself, or NULL */
+static me_tensor *norm_linear_dgrad(me_nn *nn, const me_linear *linear,
+                                    const me_tensor *normed,
+                                    const me_tensor *gy, me_tensor **full_out)
+{
+    const me_tensor *weight = linear->weight->tensor;
+    const me_te_workspace workspace = me_te_dgrad_workspace(linear);
+    const me_dtype dtype = (me_dtype)gy->dtype;
+    const me_shape shape = me_shape_with_last(&gy->shape, me_dim(weight, 1));
+    if (linear->overlap.bulk_wgrad) {
+        me_te_gemm_into_with(nn, workspace, ME_KERNEL_LINEAR_DGRAD, dtype,
+                             shape, me_dim(weight, 0));
+        return NULL;
+    }
+    me_tensor *scattered =
+        linear->overlap.scatters_input_gradient
+            ? me_empty_like(nn->e, "reduce_scatter_out", normed)
+            : NULL;
+    *full_out = me_te_gemm_with(nn, workspace, ME_KERNEL_LINEAR_DGRAD, dtype,
+                                shape, me_dim(weight, 0));
+    if (scattered != NULL) {
+        return scattered;
+    }
+    if (me_te_is_sequence_parallel(nn, linear)) {
+        return me_reduce_scatter_first_async(nn->e, nn->comm, ME_GROUP_TENSOR,
+                                             *full_out);
+    }
+    if (me_te_is_tensor_parallel(nn, linear)) {
+        me_te_sum_over_ranks(nn, *full_out, true);
+    }
+    return *full_out;
+}
+
 static void norm_linear_backward(me_engine *e, me_node *node,
                                  me_tensor *const *gy, me_tensor **gx)
 {
@@ -243,17 +288,11 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_tensor *normed = node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT];
     const bool gathers = me_te_is_sequence_parallel(nn, linear);
     me_main_grad_get(nn, weight);
-    me_tensor *total = gathers ? me_te_gather(nn, normed) : NULL;
-    me_tensor *full =
-        me_te_gemm(nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
-                   me_shape_with_last(&gy[0]->shape, me_dim(weight, 1)),
-                   me_dim(weight, 0));
-    me_tensor *dn = full;
-    if (gathers) {
-        dn = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
-    } else if (me_te_is_tensor_parallel(nn, linear)) {
-        me_te_sum_over_ranks(nn, full, true);
-    }
+    me_tensor *total = gathers && !linear->overlap.bulk_dgrad
+                           ? me_te_gather(nn, normed)
+                           : NULL;
+    me_tensor *full = NULL;
+    me_tensor *dn = norm_linear_dgrad(nn, linear, normed, gy[0], &full);
     me_tensor *dw = me_te_weight_gradient(
         nn, node, NORM_LINEAR_WEIGHT,
         total != NULL && keeps_gathered(nn) ? total : normed, gy[0], linear);
@@ -266,6 +305,9 @@ static void norm_linear_backward(me_engine *e, me_node *node,
         me_saved_clear_data(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT);
     }
     me_drop(e, total);
+    if (linear->overlap.bulk_wgrad) {
+        dn = me_te_copy_out(nn, node->saved[NORM_LINEAR_SAVED_INPUT]);
+    }
     me_launch_stream_waits(e);
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
                              linear->norm_bias != NULL, gx);
@@ -326,18 +368,17 @@ static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
                   (me_tensor *[]){x, norm_weight, norm_bias, weight, bias});
     me_te_statistics statistics;
     me_tensor *normed = me_te_normalize(e, x, norm_bias != NULL, &statistics);
-    me_tensor *total = normed;
-    if (me_te_is_sequence_parallel(nn, linear)) {
-        total = me_te_gather(nn, normed);
-    }
-    me_tensor *y =
-        me_te_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
-                   me_shape_with_last(&total->shape, me_dim(weight, 0)),
-                   me_dim(weight, 1));
-    const bool was_gathered = total != normed;
-    if (was_gathered) {
-        me_drop(e, total);
-    }
+    const bool was_gathered = me_te_is_sequence_parallel(nn, linear);
+    const me_shape all =
+        was_gathered ? me_te_all_rows(nn, normed) : normed->shape;
+    me_tensor *total = was_gathered && !me_te_gathers_in_buffer(nn, linear)
+                           ? me_te_gather(nn, normed)
+                           : NULL;
+    me_tensor *y = me_te_gemm_with(nn, me_te_forward_workspace(nn, linear),
+                                   ME_KERNEL_LINEAR, (me_dtype)x->dtype,
+                                   me_shape_with_last(&all, me_dim(weight, 0)),
+                                   me_dim(weight, 1));
+    me_drop(e, total);
     me_save(e, node, NORM_LINEAR_SAVED_INPUT, x);
     me_save(e, node, NORM_LINEAR_SAVED_WEIGHT, weight);
     me_save(e, node, NORM_LINEAR_SAVED_NORM_WEIGHT, norm_weight);

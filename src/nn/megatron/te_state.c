@@ -57,6 +57,7 @@ static me_tensor *keep(me_nn *nn, const char *what, me_dtype dtype,
 }
 
 static const char workspace[] = "get_cublas_workspace";
+static const char overlap_workspace[] = "get_cublas_workspace.ub";
 static const char dummy[] = "get_dummy_wgrad";
 static const char cu_seqlens[] = "get_full_cu_seqlens";
 static const char cu_seqlens_of_rank[] = "get_cu_seqlens_info_with_cp";
@@ -67,10 +68,19 @@ static const char ids_of_offset[] = "softmax_offset_chunk_ids";
 static const char causal_mask[] = "default_causal_mask";
 
 /** get_cublas_workspace() (pytorch/cpp_extensions/gemm.py). */
-static void ensure_workspace(me_nn *nn)
+static void ensure_workspace(me_nn *nn, me_te_workspace which)
 {
+    enum {
+        STREAMS = 3 // _NUM_MAX_UB_STREAMS
+    };
+
     const uint64_t bytes = me_engine_card(nn->e)->te_workspace_bytes;
-    (void)keep(nn, workspace, ME_DTYPE_UINT8, &ME_SHAPE(bytes));
+    if (which == ME_TE_WORKSPACE_OVERLAP) {
+        (void)keep(nn, overlap_workspace, ME_DTYPE_UINT8,
+                   &ME_SHAPE(me_size_mul(STREAMS, bytes)));
+    } else {
+        (void)keep(nn, workspace, ME_DTYPE_UINT8, &ME_SHAPE(bytes));
+    }
 }
 
 /** tex.get_num_cublas_streams() of them, in which products of experts run at
@@ -95,20 +105,34 @@ static void tell_product(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                       (uint64_t[3]){rows, columns, inner});
 }
 
-me_tensor *me_te_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
-                      me_shape shape, uint64_t inner)
+me_tensor *me_te_gemm_with(me_nn *nn, me_te_workspace workspace_kind,
+                           me_kernel_class kernel, me_dtype dtype,
+                           me_shape shape, uint64_t inner)
 {
-    ensure_workspace(nn);
+    ensure_workspace(nn, workspace_kind);
     me_tensor *y = me_empty(nn->e, me_kernel_class_name(kernel), dtype, shape);
     tell_product(nn, kernel, dtype, &shape, inner);
     return y;
 }
 
+void me_te_gemm_into_with(me_nn *nn, me_te_workspace workspace_kind,
+                          me_kernel_class kernel, me_dtype dtype,
+                          me_shape shape, uint64_t inner)
+{
+    ensure_workspace(nn, workspace_kind);
+    tell_product(nn, kernel, dtype, &shape, inner);
+}
+
+me_tensor *me_te_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+                      me_shape shape, uint64_t inner)
+{
+    return me_te_gemm_with(nn, ME_TE_WORKSPACE, kernel, dtype, shape, inner);
+}
+
 void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                      me_shape shape, uint64_t inner)
 {
-    ensure_workspace(nn);
-    tell_product(nn, kernel, dtype, &shape, inner);
+    me_te_gemm_into_with(nn, ME_TE_WORKSPACE, kernel, dtype, shape, inner);
 }
 
 me_tensor *me_te_grouped_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,

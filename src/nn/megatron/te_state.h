@@ -28,10 +28,19 @@ typedef struct me_te_state {
     uint32_t capacity;
     me_fp8_state fp8;
     me_te_op_end op_end; /**< of norms that end a context in FP8 */
+    bool stops_overlap;  /**< layers that are built from now on have no user
+                             buffers */
 } me_te_state;
 
 /** Let go of it all. */
 void me_te_state_fini(me_engine *e, me_te_state *state);
+
+/** Which of cuBLAS's workspaces a product uses. */
+typedef enum me_te_workspace {
+    ME_TE_WORKSPACE,
+    ME_TE_WORKSPACE_OVERLAP /**< that of products beside communication, for each
+                                 of the streams that they run on */
+} me_te_workspace;
 
 /** A product of TE's: cuBLAS's workspace of the process, if it is the first, and
  *  then as me_gemm(), without PyTorch's own workspace. */
@@ -42,6 +51,16 @@ me_tensor *me_te_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
  *  gradient: (rows, columns) from @p inner. */
 void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                      me_shape shape, uint64_t inner);
+
+/** As me_te_gemm(), with that workspace. */
+me_tensor *me_te_gemm_with(me_nn *nn, me_te_workspace workspace,
+                           me_kernel_class kernel, me_dtype dtype,
+                           me_shape shape, uint64_t inner);
+
+/** As me_te_gemm_into(), with that workspace; also into a user buffer. */
+void me_te_gemm_into_with(me_nn *nn, me_te_workspace workspace,
+                          me_kernel_class kernel, me_dtype dtype,
+                          me_shape shape, uint64_t inner);
 
 /** The rows of all experts times each one's weight, (rows, columns): a tensor, and
  *  then the workspaces of the process, if it is the first. */
