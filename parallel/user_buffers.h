@@ -2,8 +2,8 @@
  * @file
  * Device memory of Transformer Engine's user buffers (`--tp-comm-overlap`),
  * outside of PyTorch's allocator, from the start of the process on: one for each
- * product that has communication beside it, whether it is used or not, and what
- * their communicator keeps (initialize_ub() in pytorch/module/base.py,
+ * product that has communication beside it, whether it is used or not, with CUDA's
+ * streams, and what their communicator keeps (initialize_ub() in pytorch/module/base.py,
  * common/comm_gemm_overlap/comm_gemm_overlap.cpp, userbuffers/userbuffers-host.cpp
  * of 2.17.1).
  *
@@ -11,6 +11,8 @@
  */
 #ifndef MEMEST_PARALLEL_USER_BUFFERS_H
 #define MEMEST_PARALLEL_USER_BUFFERS_H
+
+#include "model/job.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +34,14 @@ typedef struct me_user_buffers {
     uint64_t rings;  /**< of all that is scattered, in rings: 0 to 4 */
 } me_user_buffers;
 
-/** Bytes of all of them and of their communicator. */
+/** The job's. */
+me_user_buffers me_user_buffers_of(const me_config *config);
+
+/** How many there are. */
+uint64_t me_user_buffers_count(const me_user_buffers *shape);
+
+/** Bytes of all of them, of their streams and of their communicator; 0: there are
+ *  none. */
 uint64_t me_user_buffers_bytes(const me_user_buffers *shape);
 
 #endif /* MEMEST_PARALLEL_USER_BUFFERS_H */

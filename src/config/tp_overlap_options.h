@@ -26,6 +26,8 @@
         "Gradients of inputs are scattered in a user buffer beside the weight's gradient."), \
     ENUM("parallel.tp_comm_bootstrap_backend", "nccl", me_bootstrap_choices, \
         tp_overlap.bootstrap, "Through whom ranks tell each other of their user buffers."), \
+    BOOL("parallel.tp_comm_multicast", "true", tp_overlap.has_multicast, \
+        "Cards reach each other's user buffers through CUDA multicast; UB_SKIPMC=1: not."), \
     ENUM("parallel.tp_comm_qkv_dgrad", "bulk", me_overlap_method_choices, \
         tp_overlap.qkv_dgrad, "Method of a --tp-comm-overlap-cfg file's entry qkv_dgrad."), \
     ENUM("parallel.tp_comm_fc1_dgrad", "bulk", me_overlap_method_choices, \

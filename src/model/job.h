@@ -184,7 +184,7 @@ typedef struct me_tp_overlap_config {
     bool bulk_dgrad;               /**< the input gathered beside dgrad */
     bool bulk_wgrad;               /**< dgrad scattered beside wgrad */
     me_bootstrap bootstrap;
-    bool has_multicast;          /**< derived: no UB_SKIPMC=1 */
+    bool has_multicast;          /**< cards reach the buffers of others so */
     me_overlap_method qkv_dgrad; /**< of `--tp-comm-overlap-cfg` */
     me_overlap_method fc1_dgrad;
     me_overlap_method proj_fprop; /**< pipeline or ring_exchange */

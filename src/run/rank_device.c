@@ -30,43 +30,10 @@ uint64_t me_rank_exchange_bytes(const me_config *config)
     });
 }
 
-/** Of the four whose results are scattered by a method that the job names. */
-static uint64_t count_rings(const me_tp_overlap_config *o)
-{
-    const me_overlap_method methods[] = {o->qkv_dgrad, o->fc1_dgrad,
-                                         o->proj_fprop, o->fc2_fprop};
-    uint64_t rings = 0;
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
-        rings += methods[i] == ME_OVERLAP_RING_EXCHANGE;
-    }
-    return rings;
-}
-
 uint64_t me_rank_user_buffer_bytes(const me_config *config)
 {
-    const me_tp_overlap_config *o = &config->tp_overlap;
-    const me_parallel_config *p = &config->parallel;
-    const bool is_fp8 = config->fp8.format != ME_FP8_NONE;
-    const bool has_bf16_ends = config->fp8.first_last_layers_bf16 &&
-                               (config->fp8.num_layers_at_start_in_bf16 > 0 ||
-                                config->fp8.num_layers_at_end_in_bf16 > 0);
-    if (!o->is_on) {
-        return 0;
-    }
-    const uint64_t rows =
-        me_size_mul(config->train.micro_batch_size, config->model.seq_length) /
-        (uint64_t)p->context;
-    return me_user_buffers_bytes(&(me_user_buffers){
-        .world = (uint64_t)p->world_size,
-        .tensor = (uint64_t)p->tensor,
-        .rows = rows,
-        .hidden = config->model.hidden_size,
-        .is_fp8 = is_fp8,
-        .is_bf16 = !is_fp8 || has_bf16_ends,
-        .dgrads = (uint64_t)(o->qkv_dgrad != ME_OVERLAP_BULK) +
-                  (uint64_t)(o->fc1_dgrad != ME_OVERLAP_BULK),
-        .rings = count_rings(o),
-    });
+    const me_user_buffers buffers = me_user_buffers_of(config);
+    return me_user_buffers_bytes(&buffers);
 }
 
 me_status me_rank_device_set(const me_device_memory *memory,

@@ -140,7 +140,8 @@ me_status me_config_assume_tp_overlap(me_config *config, me_diag *diag)
         return ME_OK;
     }
     const char *skips = me_config_variable(config, "UB_SKIPMC");
-    config->tp_overlap.has_multicast = skips == NULL || strcmp(skips, "0") == 0;
+    config->tp_overlap.has_multicast &=
+        skips == NULL || strcmp(skips, "0") == 0;
     const me_status status =
         !config->tp_overlap.has_multicast
             ? ME_OK

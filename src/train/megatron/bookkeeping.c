@@ -2,6 +2,7 @@
 #include "train/megatron/bookkeeping.h"
 
 #include "base/size.h"
+#include "parallel/user_buffers.h"
 #include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
@@ -55,36 +56,64 @@ void me_barriers(me_trainer *t, int n)
     }
 }
 
-/** initialize_ub(): cards of neighbours tell each other of every buffer, or wait
- *  for each other where they reach it through multicast, as all ranks do once. */
-static void bootstrap_user_buffers(me_trainer *t)
+/** CommOverlapHelper::ub_allgather(): this rank's handle of a buffer and those of
+ *  all neighbours on the card, where NCCL can reach them. */
+static void share_handle(me_trainer *t)
 {
     enum {
-        HANDLE_BYTES = 64 // of a buffer, as CUDA hands it to other processes
+        HANDLE_BYTES = 64
     };
 
+    me_engine *e = t->e;
+    const uint64_t all = me_size_mul(
+        (uint64_t)t->comm->size[ME_GROUP_USER_BUFFERS], HANDLE_BYTES);
+    const me_frame frame = me_enter(e);
+    me_tensor *handle = me_scratch(e, "ub_allgather", HANDLE_BYTES);
+    me_tensor *handles = me_scratch(e, "ub_allgather", all);
+    me_tensor *gathered = me_scratch(e, "all_gather", all);
+    me_communicate(e, t->comm,
+                   (me_call){ME_GROUP_USER_BUFFERS, ME_COLLECTIVE_ALL_GATHER,
+                             ME_DTYPE_UINT8, HANDLE_BYTES, -1, false});
+    me_drop(e, gathered);
+    me_drop(e, handle);
+    me_drop(e, handles);
+    me_leave(e, frame, NULL);
+}
+
+/** CommOverlapHelper::ub_barrier(). */
+static void wait_for(me_trainer *t, me_group_kind group)
+{
+    me_temporary(t->e, "barrier", 1);
+    me_communicate(t->e, t->comm,
+                   (me_call){group, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_UINT8, 1,
+                             -1, false});
+}
+
+void me_bootstrap_user_buffers(me_trainer *t)
+{
     const me_tp_overlap_config *o = &t->config->tp_overlap;
+    const int32_t neighbours = t->comm->size[ME_GROUP_USER_BUFFERS];
     if (!o->is_on || o->bootstrap != ME_BOOTSTRAP_NCCL) {
         return;
     }
-    const uint64_t neighbours = (uint64_t)t->comm->size[ME_GROUP_USER_BUFFERS];
-    if (o->has_multicast && world_size(t) > neighbours) {
-        me_communicate(t->e, t->comm,
-                       (me_call){ME_GROUP_USER_BUFFERS_WORLD,
-                                 ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_UINT8, 1,
-                                 -1, false});
+    if (o->has_multicast && world_size(t) > (uint64_t)neighbours) {
+        wait_for(t, ME_GROUP_USER_BUFFERS_WORLD);
     }
-    me_communicate(t->e, t->comm,
-                   (me_call){ME_GROUP_USER_BUFFERS,
-                             o->has_multicast ? ME_COLLECTIVE_ALL_REDUCE
-                                              : ME_COLLECTIVE_ALL_GATHER,
-                             ME_DTYPE_UINT8,
-                             o->has_multicast ? 1 : HANDLE_BYTES, -1, false});
+    const me_user_buffers buffers = me_user_buffers_of(t->config);
+    const uint64_t count = me_user_buffers_count(&buffers);
+    for (uint64_t i = 0; i <= count; i++) { // and the communicator's region
+        if (!o->has_multicast) {
+            share_handle(t);
+            continue;
+        }
+        for (int32_t peer = 1; peer < neighbours; peer++) {
+            wait_for(t, ME_GROUP_USER_BUFFERS);
+        }
+    }
 }
 
 void me_start_up(me_trainer *t)
 {
-    bootstrap_user_buffers(t);
     me_temporary(t->e, "start_time", 8);
     world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT64, 1);
     t->start_time = me_keep_scalar(t->e, "start_time", 8);

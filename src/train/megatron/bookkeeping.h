@@ -18,6 +18,10 @@ me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
 void me_barriers(struct me_trainer *t, int n);
 /** From `initialized` to the first parameter. */
 void me_start_up(struct me_trainer *t);
+
+/** What initialize_megatron() has NCCL do for user buffers, where the job has
+ *  any. */
+void me_bootstrap_user_buffers(struct me_trainer *t);
 /** all_gather_object over the world. @param bytes  of this rank's object,
  * pickled
  *  @param longest  of any rank's */

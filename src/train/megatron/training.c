@@ -54,6 +54,7 @@ static void set_up(me_trainer *t)
     if (t->config->moe.num_experts > 0) {
         t->aux_loss_scale = me_keep_scalar(t->e, "aux_loss_scale", 4);
     }
+    me_bootstrap_user_buffers(t);
     me_point(t->e, "initialized");
     me_start_up(t);
     me_build_model(t);

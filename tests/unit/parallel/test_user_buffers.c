@@ -9,6 +9,12 @@ enum {
                               one of counters and flags */
 };
 
+/* Streams of 544 KiB: four gathering rings have 2 x 2 + 1 each, with four tensor
+ * ranks 2 x 3 + 1, the other eight buffers 4: 52, or 60. */
+enum {
+    STREAMS = 28 * MIB
+};
+
 /* 2048 rows of 1024: 4 MiB in bfloat16. */
 static const me_user_buffers SMALL = {
     .world = 2, .tensor = 2, .rows = 2048, .hidden = 1024, .is_bf16 = true};
@@ -17,7 +23,7 @@ static void test_user_buffers__in_bfloat16(void **state)
 {
     (void)state;
     assert_int_equal(me_user_buffers_bytes(&SMALL),
-                     COMMUNICATOR + 12 * 4 * MIB);
+                     COMMUNICATOR + STREAMS + 12 * 4 * MIB);
 }
 
 /* Eight are gathered, of a byte an element. */
@@ -28,10 +34,10 @@ static void test_user_buffers__in_fp8(void **state)
     s.is_bf16 = false;
     s.is_fp8 = true;
     const uint64_t fp8 = 8 * 2 * MIB + 4 * 4 * MIB;
-    assert_int_equal(me_user_buffers_bytes(&s), COMMUNICATOR + fp8);
+    assert_int_equal(me_user_buffers_bytes(&s), COMMUNICATOR + STREAMS + fp8);
     s.is_bf16 = true; // layers at the ends
     assert_int_equal(me_user_buffers_bytes(&s),
-                     COMMUNICATOR + fp8 + 12 * 4 * MIB);
+                     COMMUNICATOR + 56 * MIB + fp8 + 12 * 4 * MIB); // 55.25
 }
 
 /* Both gradients of inputs scattered: six of two bytes. In rings, of two ranks
@@ -44,13 +50,15 @@ static void test_user_buffers__scattered_in_rings(void **state)
     s.is_fp8 = true;
     s.dgrads = 2;
     assert_int_equal(me_user_buffers_bytes(&s),
-                     COMMUNICATOR + 6 * 2 * MIB + 6 * 4 * MIB);
+                     COMMUNICATOR + STREAMS + 6 * 2 * MIB + 6 * 4 * MIB);
     s.rings = 4;
     assert_int_equal(me_user_buffers_bytes(&s),
-                     COMMUNICATOR + 6 * 2 * MIB + 2 * 4 * MIB + 4 * 6 * MIB);
+                     COMMUNICATOR + 30 * MIB /* of 56 */ + 6 * 2 * MIB +
+                         2 * 4 * MIB + 4 * 6 * MIB);
     s.tensor = 4; // 7 MiB take 8
     assert_int_equal(me_user_buffers_bytes(&s),
-                     COMMUNICATOR + 6 * 2 * MIB + 2 * 4 * MIB + 4 * 8 * MIB);
+                     COMMUNICATOR + 40 * MIB /* of 72 */ + 6 * 2 * MIB +
+                         2 * 4 * MIB + 4 * 8 * MIB);
 }
 
 /* Counters of 16384 ranks are 2,162,688 bytes beside 131,072 of flags. */
@@ -60,7 +68,7 @@ static void test_user_buffers__of_many_ranks(void **state)
     me_user_buffers s = SMALL;
     s.world = 16384;
     assert_int_equal(me_user_buffers_bytes(&s),
-                     COMMUNICATOR + 2 * MIB + 12 * 4 * MIB);
+                     COMMUNICATOR + 2 * MIB + STREAMS + 12 * 4 * MIB);
 }
 
 int main(void)
