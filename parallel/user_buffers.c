@@ -58,8 +58,8 @@ static uint64_t ring_bytes(uint64_t bytes, uint64_t ranks)
 
 /** CommOverlapCore::initialize() and what is built on it: streams for products, one
  *  for communication; in rings one to send for each of those, and one to receive.
- *  What CUDA takes for a stream was measured on an H200: 28 MiB of 52, 30 of 56, 56 of
- *  104, in pieces of 2 MiB. */
+ *  What CUDA takes for a stream was measured on an H200: 28 MiB of 52, 30 of 56,
+ *  56 of 104, in pieces of 2 MiB. */
 static uint64_t stream_count(const me_user_buffers *s)
 {
     const uint64_t rings = GATHERED_IN_RINGS + s->rings;

@@ -1,9 +1,9 @@
 /**
  * @file
- * Device memory of Transformer Engine's user buffers (`--tp-comm-overlap`),
- * outside of PyTorch's allocator, from the start of the process on: one for each
- * product that has communication beside it, whether it is used or not, with CUDA's
- * streams, and what their communicator keeps (initialize_ub() in pytorch/module/base.py,
+ * Device memory of Transformer Engine's user buffers (`--tp-comm-overlap`), outside
+ * of PyTorch's allocator, from the start of the process on: one for each product
+ * that has communication beside it, whether it is used or not, with CUDA's streams,
+ * and what their communicator keeps (initialize_ub() in pytorch/module/base.py,
  * common/comm_gemm_overlap/comm_gemm_overlap.cpp, userbuffers/userbuffers-host.cpp
  * of 2.17.1).
  *
