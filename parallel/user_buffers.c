@@ -44,7 +44,8 @@ static uint64_t region_bytes(void)
  *  was sent to and received of each rank, and pages of flags. */
 static uint64_t communicator_bytes(uint64_t world)
 {
-    const uint64_t counters = me_size_mul(world, (1 + REGIONS) * INT_BYTES);
+    const uint64_t counters =
+        me_size_mul(world, (uint64_t)(1 + REGIONS) * INT_BYTES);
     return me_size_add(allocated(region_bytes()),
                        allocated(me_size_add(counters, FLAG_PAGES_BYTES)));
 }

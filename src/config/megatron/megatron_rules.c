@@ -11,6 +11,17 @@ static const char *const options[] = {
     "impl.",    "device.",   "machine.",  "time.",  NULL,
 };
 
+me_status me_refuse_first(const me_contradiction *list, size_t count,
+                          me_status status, const char *option, me_diag *diag)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].is_there) {
+            return me_fail(diag, status, "%s %s", option, list[i].what);
+        }
+    }
+    return ME_OK;
+}
+
 /** The first rule that fails speaks. */
 static me_status check_rules(const me_config *config, me_diag *diag)
 {

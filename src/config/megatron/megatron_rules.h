@@ -44,6 +44,20 @@ me_status me_config_assume_tp_overlap(me_config *config,
  *  derived. */
 typedef me_status me_rule(const me_config *config, me_diag *diag);
 
+/** A contradiction, and what is wrong with an option. */
+typedef struct me_contradiction {
+    bool is_there;
+    const char *what; /**< follows on the option */
+} me_contradiction;
+
+/** The first that is there fails with @p status. */
+me_status me_refuse_first(const me_contradiction *list, size_t count,
+                          me_status status, const char *option,
+                          me_diag *diag) ME_MUST_CHECK;
+
+#define ME_REFUSE_FIRST(list, status, option, diag)                            \
+    me_refuse_first(list, sizeof(list) / sizeof *(list), status, option, diag)
+
 /** @name Rules, in the order in which they are asked; each list ends with NULL
  *  @{ */
 extern me_rule *const me_size_rules[];

@@ -9,27 +9,6 @@
 
 static const char VERSION_1[] = "NVTE_CPU_OFFLOAD_V1";
 
-/** A contradiction, and what is wrong with an option. */
-typedef struct contradiction {
-    bool is_there;
-    const char *what;
-} contradiction;
-
-static me_status refuse_first(const contradiction *list, size_t count,
-                              me_status status, const char *option,
-                              me_diag *diag)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].is_there) {
-            return me_fail(diag, status, "%s %s", option, list[i].what);
-        }
-    }
-    return ME_OK;
-}
-
-#define REFUSE_FIRST(list, status, option)                                     \
-    refuse_first(list, sizeof(list) / sizeof *(list), status, option, diag)
-
 static bool is_recomputed(const me_config *config)
 {
     return config->recompute.granularity != ME_RECOMPUTE_NONE;
@@ -47,7 +26,7 @@ static me_status check_layers(const me_config *config, me_diag *diag)
             "at once",
             o->num_layers, config->model.num_layers);
     }
-    const contradiction list[] = {
+    const me_contradiction list[] = {
         {is_on && config->parallel.pipeline > 1,
          "does not go with parallel.pipeline over 1: Megatron-LM has no "
          "pipeline with CPU offloading"},
@@ -57,7 +36,7 @@ static me_status check_layers(const me_config *config, me_diag *diag)
         {is_on && o->fine_grained,
          "does not go with offload.fine_grained = true"},
     };
-    return REFUSE_FIRST(list, ME_ERR_CONFIG, "offload.num_layers");
+    return ME_REFUSE_FIRST(list, ME_ERR_CONFIG, "offload.num_layers", diag);
 }
 
 static bool names_a_module(const me_offload_config *o)
@@ -71,7 +50,7 @@ static me_status check_fine_grained(const me_config *config, me_diag *diag)
     const me_offload_config *o = &config->offload;
     const bool is_on = o->fine_grained;
     const char *version = me_config_variable(config, VERSION_1);
-    const contradiction list[] = {
+    const me_contradiction list[] = {
         {is_on && config->impl.transformer != ME_TRANSFORMER_ENGINE,
          "needs impl.transformer = transformer_engine (--transformer-impl "
          "transformer_engine)"},
@@ -88,7 +67,8 @@ static me_status check_fine_grained(const me_config *config, me_diag *diag)
          "with offload.expert_fc1 or offload.moe_act = true does not go with "
          "recompute.moe = true, which runs the whole layer of experts again"},
     };
-    return REFUSE_FIRST(list, ME_ERR_CONFIG, "offload.fine_grained = true");
+    return ME_REFUSE_FIRST(list, ME_ERR_CONFIG, "offload.fine_grained = true",
+                           diag);
 }
 
 /** What Megatron-LM has and memest has not. */
@@ -96,7 +76,7 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 {
     const me_offload_config *o = &config->offload;
     const bool is_on = o->fine_grained;
-    const contradiction list[] = {
+    const me_contradiction list[] = {
         {is_on && config->recompute.granularity == ME_RECOMPUTE_FULL,
          "with recompute.granularity = full is not modelled"},
         {is_on && o->expert_fc1 && config->fp8.format != ME_FP8_NONE,
@@ -108,15 +88,15 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
          "with an order of pipeline.schedule that is not Megatron-LM's own is not "
          "modelled"},
     };
-    const contradiction older[] = {
+    const me_contradiction older[] = {
         {o->num_layers > 0 && o->is_v1 && config->fp8.format != ME_FP8_NONE,
          "with NVTE_CPU_OFFLOAD_V1=1 and train.fp8 is not modelled"},
     };
-    const me_status status =
-        REFUSE_FIRST(list, ME_ERR_UNSUPPORTED, "offload.fine_grained = true");
-    return status != ME_OK
-               ? status
-               : REFUSE_FIRST(older, ME_ERR_UNSUPPORTED, "offload.num_layers");
+    const me_status status = ME_REFUSE_FIRST(
+        list, ME_ERR_UNSUPPORTED, "offload.fine_grained = true", diag);
+    return status != ME_OK ? status
+                           : ME_REFUSE_FIRST(older, ME_ERR_UNSUPPORTED,
+                                             "offload.num_layers", diag);
 }
 
 me_rule *const me_offload_rules[] = {

@@ -9,27 +9,6 @@
  * fill_userbuffers_buffer_for_all_gather() and WeightGradStore of Transformer
  * Engine; and what of them memest does not model. */
 
-/** A contradiction, and what is wrong with the option. */
-typedef struct contradiction {
-    bool is_there;
-    const char *what;
-} contradiction;
-
-static me_status refuse_first(const contradiction *list, size_t count,
-                              me_status status, const char *option,
-                              me_diag *diag)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].is_there) {
-            return me_fail(diag, status, "%s %s", option, list[i].what);
-        }
-    }
-    return ME_OK;
-}
-
-#define REFUSE_FIRST(list, status, option)                                     \
-    refuse_first(list, sizeof(list) / sizeof *(list), status, option, diag)
-
 static bool is_fp8(const me_config *config)
 {
     return config->fp8.format != ME_FP8_NONE;
@@ -52,7 +31,7 @@ static bool has_dgrad_method(const me_tp_overlap_config *o)
 static me_status check_job(const me_config *config, me_diag *diag)
 {
     const bool is_on = config->tp_overlap.is_on;
-    const contradiction list[] = {
+    const me_contradiction list[] = {
         {is_on && (!config->parallel.sequence || config->parallel.tensor == 1),
          "needs parallel.sequence = true and parallel.tensor over 1 "
          "(--sequence-parallel)"},
@@ -70,7 +49,8 @@ static me_status check_job(const me_config *config, me_diag *diag)
          "with moe.delay_wgrad_compute = true needs "
          "parallel.tp_comm_bulk_wgrad = false (--no-tp-comm-bulk-wgrad)"},
     };
-    return REFUSE_FIRST(list, ME_ERR_CONFIG, "parallel.tp_comm_overlap = true");
+    return ME_REFUSE_FIRST(list, ME_ERR_CONFIG,
+                           "parallel.tp_comm_overlap = true", diag);
 }
 
 /** initialize_ub() takes an entry out of its lists for each set of buffers,
@@ -78,12 +58,12 @@ static me_status check_job(const me_config *config, me_diag *diag)
 static me_status check_methods(const me_config *config, me_diag *diag)
 {
     const me_tp_overlap_config *o = &config->tp_overlap;
-    const contradiction forward[] = {
+    const me_contradiction forward[] = {
         {o->is_on && (o->proj_fprop == ME_OVERLAP_BULK ||
                       o->fc2_fprop == ME_OVERLAP_BULK),
          "must be pipeline or ring_exchange"},
     };
-    const contradiction backward[] = {
+    const me_contradiction backward[] = {
         {o->is_on && has_dgrad_method(o) && is_fp8(config) &&
              config->fp8.first_last_layers_bf16,
          "other than bulk do not go with train.first_last_layers_bf16 = true: "
@@ -93,13 +73,14 @@ static me_status check_methods(const me_config *config, me_diag *diag)
          "other than bulk need parallel.tp_comm_overlap_rs_dgrad = true "
          "(--tp-comm-overlap-rs-dgrad)"},
     };
-    const me_status status =
-        REFUSE_FIRST(forward, ME_ERR_CONFIG,
-                     "parallel.tp_comm_proj_fprop, parallel.tp_comm_fc2_fprop");
+    const me_status status = ME_REFUSE_FIRST(
+        forward, ME_ERR_CONFIG,
+        "parallel.tp_comm_proj_fprop, parallel.tp_comm_fc2_fprop", diag);
     return status != ME_OK ? status
-                           : REFUSE_FIRST(backward, ME_ERR_CONFIG,
-                                          "parallel.tp_comm_qkv_dgrad, "
-                                          "parallel.tp_comm_fc1_dgrad");
+                           : ME_REFUSE_FIRST(backward, ME_ERR_CONFIG,
+                                             "parallel.tp_comm_qkv_dgrad, "
+                                             "parallel.tp_comm_fc1_dgrad",
+                                             diag);
 }
 
 /** What Transformer Engine has and memest has not. */
@@ -107,7 +88,7 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 {
     const me_tp_overlap_config *o = &config->tp_overlap;
     const bool is_on = o->is_on && uses_te(config);
-    const contradiction list[] = {
+    const me_contradiction list[] = {
         {is_on && is_fp8(config) && config->fp8.recipe == ME_FP8_MXFP8,
          "with train.fp8_recipe = mxfp8 is not modelled"},
         {is_on && config->train.te_op_fuser,
@@ -123,8 +104,8 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
          "parallel.tp_comm_fc1_dgrad = pipeline or ring_exchange alone "
          "(--tp-comm-overlap-cfg)"},
     };
-    return REFUSE_FIRST(list, ME_ERR_UNSUPPORTED,
-                        "parallel.tp_comm_overlap = true");
+    return ME_REFUSE_FIRST(list, ME_ERR_UNSUPPORTED,
+                           "parallel.tp_comm_overlap = true", diag);
 }
 
 me_rule *const me_tp_overlap_rules[] = {

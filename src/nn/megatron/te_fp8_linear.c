@@ -277,15 +277,15 @@ static void transpose(const me_linear *linear, const me_tensor *part,
 }
 
 /** The products of a backward. @param part  this rank's quantised input @param
- *  like  the input itself @param gradient  of the output, quantised
+ *  gradient  of the output, quantised
  *  @return the input's gradient; @p full_out is what it was reduced from, or
  *  itself, or NULL */
-static me_tensor *multiply_backward(me_node *node, const me_linear *linear,
-                                    const me_tensor *part,
-                                    const me_tensor *like, me_tensor *gy,
-                                    me_quantized *gradient, me_tensor **gx,
-                                    me_tensor **full_out)
+static me_tensor *multiply_backward(me_node *node, const me_tensor *part,
+                                    me_tensor *gy, me_quantized *gradient,
+                                    me_tensor **gx, me_tensor **full_out)
 {
+    const me_linear *linear = node->data.context;
+    const me_tensor *like = node->saved[SAVED_INPUT];
     me_nn *nn = linear->nn;
     me_fp8_gathering gathering;
     me_quantized total = gather_input(nn, linear, part, &gathering);
@@ -340,9 +340,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         part = again.rows != NULL ? again.rows : again.columns;
     }
     me_tensor *full = NULL;
-    gx[INPUT_X] =
-        multiply_backward(node, linear, part, node->saved[SAVED_INPUT], gy[0],
-                          &gradient, gx, &full);
+    gx[INPUT_X] = multiply_backward(node, part, gy[0], &gradient, gx, &full);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         me_fp8_clear(nn, &gradient);
     }
@@ -394,8 +392,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_tensor *full = NULL;
-    me_tensor *dn = multiply_backward(node, linear, node->saved[SAVED_DATA],
-                                      node->saved[SAVED_INPUT], gy[0],
+    me_tensor *dn = multiply_backward(node, node->saved[SAVED_DATA], gy[0],
                                       &gradient, gx, &full);
     me_launch_stream_waits(e);
     me_tensor *norm[3] = {NULL, NULL, NULL};
