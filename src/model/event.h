@@ -74,6 +74,7 @@ extern "C" {
     X(ME_GROUP_EXPERT_TENSOR, "expert_tensor")                                 \
     X(ME_GROUP_EXPERT_TENSOR_EXPERT, "expert_tensor_expert")                   \
     X(ME_GROUP_EXPERT_DATA, "expert_data")                                     \
+    X(ME_GROUP_PARTIAL_EXPERT_DATA, "partial_expert_data")                     \
     X(ME_GROUP_EXPERT_MODEL, "expert_model")                                   \
     X(ME_GROUP_TENSOR_CONTEXT, "tensor_context")                               \
     X(ME_GROUP_STAGE_COPIES, "stage_copies")                                   \

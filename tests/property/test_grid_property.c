@@ -162,6 +162,7 @@ static const char *check_creation(me_random *random)
                                  kind != ME_GROUP_CONTEXT_HEADS &&
                                  kind != ME_GROUP_CONTEXT_RING &&
                                  kind != ME_GROUP_PARTIAL_DATA_CONTEXT &&
+                                 kind != ME_GROUP_PARTIAL_EXPERT_DATA &&
                                  kind != ME_GROUP_INTER_INSTANCE;
             if (is_made && seen[kind][rank] != is_member) {
                 return "a rank is not in exactly one group of a kind";

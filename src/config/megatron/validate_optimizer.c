@@ -17,12 +17,12 @@ static me_status check_optimizer(const me_config *config, me_diag *diag)
                        "needs optimizer.distributed = true",
                        (int)o->num_instances);
     }
-    if (o->num_instances > 1 &&
+    if (o->num_instances > 1 && config->parallel.megatron_fsdp &&
         (config->moe.num_experts > 0 || config->parallel.context > 1)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "optimizer.num_distributed_optimizer_instances = %d "
-                       "with experts or parallel.context over 1 is not "
-                       "modelled",
+                       "with experts or parallel.context over 1 under "
+                       "parallel.megatron_fsdp is not modelled",
                        (int)o->num_instances);
     }
     if (config->parallel.data % o->num_instances != 0) {

@@ -52,7 +52,8 @@ static bool has_instances(const me_trainer *t)
 static me_group_kind group_of(const me_trainer *t, me_sharing sharing)
 {
     if (sharing == ME_SHARING_EXPERT) {
-        return ME_GROUP_EXPERT_DATA;
+        return has_instances(t) ? ME_GROUP_PARTIAL_EXPERT_DATA
+                                : ME_GROUP_EXPERT_DATA;
     }
     return has_instances(t) ? ME_GROUP_PARTIAL_DATA_CONTEXT
                             : ME_GROUP_DATA_CONTEXT;

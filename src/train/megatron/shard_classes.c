@@ -175,6 +175,8 @@ static int32_t number_members(me_trainer *t, me_communicators *comm,
         comm->index[ME_GROUP_INTER_INSTANCE] =
             i / comm->size[ME_GROUP_PARTIAL_DATA_CONTEXT];
         comm->index[ME_GROUP_EXPERT_DATA] = expert_index[i];
+        comm->index[ME_GROUP_PARTIAL_EXPERT_DATA] =
+            expert_index[i] % comm->size[ME_GROUP_PARTIAL_EXPERT_DATA];
         me_optimizer_collect(t);
         if (!make_owned(t, &classes[n])) {
             return n;

@@ -106,6 +106,30 @@ static void test_grid__groups_of_instances(void **state)
     }
 }
 
+/** The same of experts: their data-parallel lists are cut, and the ranks of one
+ *  place are those of dense weights. */
+static void test_grid__expert_groups_of_instances(void **state)
+{
+    (void)state;
+    static const group_case cases[] = {
+        {ME_GROUP_EXPERT, 2, {0, 1, 2, 3, 4, 5, 6, 7}},
+        {ME_GROUP_EXPERT_DATA, 4, {0, 2, 4, 6, 1, 3, 5, 7}},
+        {ME_GROUP_PARTIAL_EXPERT_DATA, 2, {0, 2, 4, 6, 1, 3, 5, 7}},
+        {ME_GROUP_PARTIAL_DATA_CONTEXT, 4, {0, 1, 2, 3, 4, 5, 6, 7}},
+        {ME_GROUP_INTER_INSTANCE, 2, {0, 4, 1, 5, 2, 6, 3, 7}},
+        {ME_GROUP_OPTIMIZER_INSTANCE, 4, {0, 1, 2, 3, 4, 5, 6, 7}},
+    };
+    for (int32_t context = 1; context <= 2; context++) {
+        const me_grid grid = make_grid(&(me_grid_sizes){.world = 8,
+                                                        .tensor = 1,
+                                                        .context = context,
+                                                        .pipeline = 1,
+                                                        .expert = 2,
+                                                        .instances = 2});
+        check_groups(&grid, cases, sizeof cases / sizeof cases[0]);
+    }
+}
+
 /** Lists of the reference: world 4, p = d = ep = 2. */
 static void test_grid__groups_with_experts(void **state)
 {
@@ -399,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_grid__groups_of_a_cube),
         cmocka_unit_test(test_grid__levels_of_context),
         cmocka_unit_test(test_grid__groups_of_instances),
+        cmocka_unit_test(test_grid__expert_groups_of_instances),
         cmocka_unit_test(test_grid__groups_with_experts),
         cmocka_unit_test(test_grid__context_is_inside_data),
         cmocka_unit_test(test_grid__pipeline_before_data),

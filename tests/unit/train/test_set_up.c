@@ -2,6 +2,8 @@
 /* What a job allocates before its first iteration. */
 #include "program.h"
 
+#include <stdio.h>
+
 /** Allocations of the operation that a test looks for. */
 typedef struct seen {
     const char *op;
@@ -75,6 +77,33 @@ static void test_set_up__optimizer_instances(void **state)
     }
 }
 
+/* So it is with experts, whose own data-parallel ranks are cut as well, and with
+ * context parallelism. */
+static void test_set_up__instances_of_experts(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        SMALL_JOB
+        "--use-distributed-optimizer --num-experts 4 --disable-bias-linear "
+        "--moe-token-dispatcher-type alltoall "
+        "--expert-model-parallel-size 2 ",
+        SMALL_JOB
+        "--use-distributed-optimizer --num-experts 4 --disable-bias-linear "
+        "--moe-token-dispatcher-type alltoall "
+        "--transformer-impl transformer_engine "
+        "--context-parallel-size 2 --expert-model-parallel-size 2 ",
+    };
+    for (int job = 0; job < 2; job++) {
+        char command[1024];
+        (void)snprintf(command, sizeof command,
+                       "%s --num-distributed-optimizer-instances 2", jobs[job]);
+        for (int32_t rank = 0; rank < 8; rank++) {
+            assert_int_equal(main_parameters(command, 8, rank),
+                             main_parameters(jobs[job], 4, rank % 4));
+        }
+    }
+}
+
 /** Bytes of each main parameter in the order of the optimizer. */
 typedef struct mains {
     uint64_t bytes[64];
@@ -120,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set_up__flags_of_a_chunk),
         cmocka_unit_test(test_set_up__optimizer_instances),
+        cmocka_unit_test(test_set_up__instances_of_experts),
         cmocka_unit_test(test_set_up__softmax_offset_is_a_vector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
