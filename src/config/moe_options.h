@@ -98,6 +98,10 @@
         "Shared experts run in a stream of their own while tokens travel."), \
     COUNT("moe.latent_size", "0", 1, width_max, "elements", "none", \
         moe.latent_size, "Width that tokens are projected to for the experts."), \
+    COUNT("moe.glu_interleave_size", "0", 1, width_max, "elements", "all", \
+        moe.glu_interleave_size, \
+        "In grouped experts so many columns of a gate stand beside as many of " \
+        "what it gates, and are sorted before the activation."), \
     BOOL("moe.apply_probs_on_input", "false", moe.apply_probs_on_input, \
         "Routing weights are multiplied with what experts are given, not with " \
         "what they make."), \

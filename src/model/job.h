@@ -115,6 +115,9 @@ typedef struct me_moe_options {
     bool grouped_gemm;     /**< one function for a rank's experts, where the
                             implementation has it */
     uint64_t latent_size;  /**< width that experts work on; 0: the model's */
+    uint64_t
+        glu_interleave_size;    /**< columns of a gate that stand beside as many
+                                     of what it gates, in grouped experts; 0: all */
     bool apply_probs_on_input;  /**< weights before the experts, not within */
     bool shared_expert_gate;    /**< their output times a score of the input */
     bool shared_expert_overlap; /**< beside the dispatcher's communication */

@@ -416,11 +416,10 @@ static void begin_at_roots(me_engine *e, const me_run *r,
 {
     for (uint32_t i = 0; i < request->n_roots; i++) {
         const me_edge *root = &request->roots[i];
-        me_task_slot *slot = &e->tape.slots[root->node->slot];
-        me_tensor *sum = slot->gradients[root->output_nr];
+        me_tensor *sum = awaited(e, root->node)[root->output_nr];
         me_tell_device_queries(e, request->gradients[i], 1);
         add_gradient(e, root->node, &sum, request->gradients[i]);
-        slot->gradients[root->output_nr] = sum;
+        awaited(e, root->node)[root->output_nr] = sum;
     }
     for (uint32_t i = 0; i < request->n_roots; i++) {
         me_node *node = request->roots[i].node;

@@ -92,6 +92,8 @@ const me_flag_rule me_flags_modelled[] = {
      .constant = "true", .needs = "--moe-shared-expert-intermediate-size"},
     {"--moe-latent-size:i", .option = "moe.latent_size",
      .needs = "--num-experts"},
+    {"--moe-mlp-glu-interleave-size:i", .option = "moe.glu_interleave_size",
+     .needs = "--num-experts"},
     {"--moe-apply-probs-on-input", .option = "moe.apply_probs_on_input",
      .constant = "true", .needs = "--num-experts"},
     {"--moe-permute-fusion", .option = "moe.permute_fusion", .constant = "true",

@@ -13,7 +13,6 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      .effect = ME_LOWER(SOME)},
     {"--use-grouped-gemm-for-shared-expert "
      "--moe-shared-expert-glu-interleave-size:i "
-     "--moe-mlp-glu-interleave-size:i "
      "--moe-single-grouped-weight --moe-single-grouped-bias",
      .needs = "--num-experts",
      .note = "experts: other kernels for the same products and copies",

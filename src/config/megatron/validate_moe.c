@@ -199,14 +199,6 @@ static const char *missing_for_turns(const me_config *config)
                : NULL;
 }
 
-/** A rank's only expert, in grouped products. */
-static bool is_alone_in_group(const me_config *config)
-{
-    return config->moe.grouped_gemm &&
-           config->impl.transformer == ME_TRANSFORMER_ENGINE &&
-           config->moe.num_experts == (uint64_t)config->parallel.expert;
-}
-
 static me_status check_turns(const me_config *config, me_diag *diag)
 {
     if (!config->moe.overlap_expert_comm) {
@@ -222,9 +214,7 @@ static me_status check_turns(const me_config *config, me_diag *diag)
     const char *other =
         config->parallel.torch_fsdp2 ? "parallel.torch_fsdp2 = true"
         : !config->pipeline.is_own   ? "an order of pipeline.schedule"
-        : is_alone_in_group(config)
-            ? "moe.grouped_gemm = true and one expert a rank"
-            : NULL;
+                                     : NULL;
     return other == NULL
                ? ME_OK
                : me_fail(
@@ -283,6 +273,19 @@ static me_status check_latents(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** x.reshape(-1, columns / (2 · size), 2, size). */
+static me_status check_interleaving(const me_config *config, me_diag *diag)
+{
+    const me_moe_options *m = &config->moe;
+    const uint64_t width =
+        m->ffn_hidden_size / (uint64_t)config->parallel.expert_tensor;
+    return m->glu_interleave_size > 0 && width % m->glu_interleave_size != 0
+               ? me_divides("moe.glu_interleave_size", m->glu_interleave_size,
+                            "moe.ffn_hidden_size / parallel.expert_tensor",
+                            width, diag)
+               : ME_OK;
+}
+
 static me_status check_probs_on_input(const me_config *config, me_diag *diag)
 {
     return config->moe.apply_probs_on_input && config->moe.router_topk != 1
@@ -330,9 +333,9 @@ me_rule *const me_expert_grid_rules[] = {
 };
 
 me_rule *const me_moe_rules[] = {
-    check_division,     check_topk,    check_width,
-    check_shared_width, check_tensor,  check_biases,
-    check_bias_fusion,  check_overlap, check_turns,
-    check_activation,   check_latents, check_probs_on_input,
-    check_imbalance,    NULL,
+    check_division,       check_topk,      check_width,
+    check_shared_width,   check_tensor,    check_biases,
+    check_bias_fusion,    check_overlap,   check_turns,
+    check_activation,     check_latents,   check_interleaving,
+    check_probs_on_input, check_imbalance, NULL,
 };

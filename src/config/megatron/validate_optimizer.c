@@ -3,6 +3,43 @@
 
 /* What validate_args() and OptimizerConfig ask. */
 
+/** Several instances of the distributed optimizer. */
+static me_status check_instances(const me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    const me_parallel_config *p = &config->parallel;
+    if (o->num_instances > 1 && !o->distributed) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.num_distributed_optimizer_instances = %d "
+                       "needs optimizer.distributed = true",
+                       (int)o->num_instances);
+    }
+    if (o->num_instances > 1 && p->megatron_fsdp &&
+        (config->moe.num_experts > 0 || p->context > 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.num_distributed_optimizer_instances = %d "
+                       "with experts or parallel.context over 1 under "
+                       "parallel.megatron_fsdp is not modelled",
+                       (int)o->num_instances);
+    }
+    if (p->data % o->num_instances != 0) {
+        return me_divides("optimizer.num_distributed_optimizer_instances",
+                          (uint64_t)o->num_instances, "data parallel size",
+                          (uint64_t)p->data, diag);
+    }
+    if (config->moe.num_experts == 0) {
+        return ME_OK;
+    }
+    const int32_t of_experts =
+        p->world_size / p->pipeline / p->expert / p->expert_tensor;
+    return of_experts % o->num_instances == 0
+               ? ME_OK
+               : me_divides("optimizer.num_distributed_optimizer_instances",
+                            (uint64_t)o->num_instances,
+                            "expert data parallel size", (uint64_t)of_experts,
+                            diag);
+}
+
 static me_status check_optimizer(const me_config *config, me_diag *diag)
 {
     const me_optimizer_config *o = &config->optimizer;
@@ -10,25 +47,6 @@ static me_status check_optimizer(const me_config *config, me_diag *diag)
         return me_fail(diag, ME_ERR_CONFIG,
                        "optimizer.distributed = true needs optimizer.kind = "
                        "adam, not sgd");
-    }
-    if (o->num_instances > 1 && !o->distributed) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.num_distributed_optimizer_instances = %d "
-                       "needs optimizer.distributed = true",
-                       (int)o->num_instances);
-    }
-    if (o->num_instances > 1 && config->parallel.megatron_fsdp &&
-        (config->moe.num_experts > 0 || config->parallel.context > 1)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.num_distributed_optimizer_instances = %d "
-                       "with experts or parallel.context over 1 under "
-                       "parallel.megatron_fsdp is not modelled",
-                       (int)o->num_instances);
-    }
-    if (config->parallel.data % o->num_instances != 0) {
-        return me_divides("optimizer.num_distributed_optimizer_instances",
-                          (uint64_t)o->num_instances, "data parallel size",
-                          (uint64_t)config->parallel.data, diag);
     }
     if (o->ddp_num_buckets != 0 && o->ddp_bucket_size != 0) {
         return me_fail(diag, ME_ERR_CONFIG,
@@ -134,9 +152,6 @@ static me_status check_cpu_offload(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_optimizer_rules[] = {
-    check_optimizer,
-    check_state_types,
-    check_precision_aware,
-    check_cpu_offload,
-    NULL,
+    check_optimizer,       check_instances,   check_state_types,
+    check_precision_aware, check_cpu_offload, NULL,
 };

@@ -6,12 +6,33 @@
 #include "ops/elementwise.h"
 #include "ops/view.h"
 
-/** bias_act_func() of TEGroupedMLP.forward(); inputs: what fc1 gave, weights. */
+/** _remove_glu_interleaving(): blocks of the gate and of what it gates, in turns,
+ *  sorted into two halves. */
+static me_tensor *remove_interleaving(me_engine *e, me_tensor *u, uint64_t size)
+{
+    const me_frame frame = me_enter(e);
+    const uint64_t rows = me_dim(u, 0);
+    const uint64_t columns = me_dim(u, 1);
+    me_tensor *blocks =
+        me_view(e, u, ME_SHAPE(rows, columns / (2 * size), 2, size));
+    me_tensor *sorted = me_contiguous(e, me_transpose(e, blocks, 1, 2));
+    return me_leave(e, frame, me_view(e, sorted, u->shape)); // (R, 2f)
+}
+
+/** bias_act_func() of TEGroupedMLP.forward(); inputs: what fc1 gave, weights. What
+ *  is in turns has no fused function. */
 static me_tensor *run_activation(const me_section *section,
                                  me_tensor *const *inputs)
 {
+    me_nn *nn = section->nn;
+    const uint64_t size = nn->config->moe.glu_interleave_size;
     const me_token_scale scale = {inputs[1], 0};
-    return me_mlp_activation(section->nn, inputs[0], NULL, &scale);
+    if (size == 0 || !me_activation_is_gated(nn)) {
+        return me_mlp_activation(nn, inputs[0], NULL, &scale);
+    }
+    const me_frame frame = me_enter(nn->e);
+    me_tensor *u = remove_interleaving(nn->e, inputs[0], size);
+    return me_leave(nn->e, frame, me_mlp_open_activation(nn, u, NULL, &scale));
 }
 
 void me_grouped_experts_create(me_nn *nn, me_experts *experts)

@@ -164,13 +164,21 @@ static me_tensor *activation(me_nn *nn, me_tensor *u, const me_parameter *bias,
     return u;
 }
 
+me_tensor *me_mlp_open_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
+                                  const me_token_scale *scale)
+{
+    const me_frame frame = me_enter(nn->e);
+    return me_leave(nn->e, frame,
+                    activation(nn, me_hold(nn->e, u), bias, scale));
+}
+
 me_tensor *me_mlp_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
                              const me_token_scale *scale)
 {
     const me_frame frame = me_enter(nn->e);
     me_tensor *fused = fused_activation(nn, u, bias, scale);
     me_tensor *y =
-        fused != NULL ? fused : activation(nn, me_hold(nn->e, u), bias, scale);
+        fused != NULL ? fused : me_mlp_open_activation(nn, u, bias, scale);
     return me_leave(nn->e, frame, y);
 }
 

@@ -57,4 +57,8 @@ bool me_activation_is_gated(const me_nn *nn);
 me_tensor *me_mlp_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
                              const me_token_scale *scale);
 
+/** The same as single operations, though a fused function exists. */
+me_tensor *me_mlp_open_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
+                                  const me_token_scale *scale);
+
 #endif /* MEMEST_NN_MEGATRON_MLP_H */

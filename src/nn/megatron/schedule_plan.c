@@ -119,6 +119,16 @@ static bool frees_expert_input(const me_nn *nn, const me_moe_layer *moe)
                : c->moe.flex_backend != ME_FLEX_HYBRIDEP;
 }
 
+/** Is what experts give a product of Transformer Engine's itself, which comes back
+ *  as a view? Several experts' rows are sorted, biases added, padding taken off. */
+static bool gives_view(const me_nn *nn, const me_moe_layer *moe)
+{
+    const me_config *c = nn->config;
+    return c->impl.transformer == ME_TRANSFORMER_ENGINE &&
+           c->fp8.format == ME_FP8_NONE && !c->model.add_bias_linear &&
+           moe->token_dispatcher->n_local == 1;
+}
+
 /** submodule_moe_forward(), or of a dense layer all that follows attention. */
 static me_flow mlp(me_chunk_plan *p, me_layer_plan *l, me_flow x)
 {
@@ -135,6 +145,7 @@ static me_flow mlp(me_chunk_plan *p, me_layer_plan *l, me_flow x)
         y = me_moe_experts(
             nn, moe,
             (me_dispatched){node->inputs.items[0], l->dispatched_probs});
+        y->is_view = y->is_view || gives_view(nn, moe);
         me_checkpoint_discard(l->norm, y);
     }
     me_flow out =

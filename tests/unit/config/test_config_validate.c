@@ -198,7 +198,14 @@ static const char *const rule_cases[][2] = {
     {"optimizer.num_distributed_optimizer_instances=2 parallel.world_size=4 "
      "optimizer.distributed=true moe.num_experts=4 "
      "model.add_bias_linear=false",
-     "with experts or parallel.context over 1 is not modelled"},
+     ""},
+    {"optimizer.num_distributed_optimizer_instances=4 parallel.world_size=4 "
+     "optimizer.distributed=true moe.num_experts=4 parallel.expert=2 "
+     "model.add_bias_linear=false",
+     "does not divide expert data parallel size = 2"},
+    {"moe.num_experts=4 model.add_bias_linear=false moe.ffn_hidden_size=96 "
+     "moe.glu_interleave_size=64",
+     "moe.glu_interleave_size = 64 does not divide"},
     {AWARE, ""},
     {AWARE " optimizer.main_grads_dtype=bf16 optimizer.exp_avg_dtype=fp8", ""},
     {AWARE " optimizer.kind=sgd", "needs optimizer.kind = adam"},
