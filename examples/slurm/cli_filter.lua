@@ -18,7 +18,7 @@ local actions = {
     [4] = "warn", -- what is not modelled can be larger than the margin
     [2] = "warn", -- flags that the framework would refuse, or memest cannot read
 }
-local seconds = 20 -- memest is given up after
+local seconds = tonumber(os.getenv("MEMEST_FILTER_SECONDS")) or 20 -- then memest is given up
 
 -- Of a job that does not train there is nothing to say.
 local other_jobs = {
