@@ -20,6 +20,7 @@ static const char *name_of(me_flag_kind kind)
     case ME_FLAG_NOT_MODELLED: return "not modelled";
     case ME_FLAG_NO_EFFECT: return "no effect on memory";
     case ME_FLAG_REFUSED: return "refused";
+    case ME_FLAG_REMOVED: return "removed";
     }
     return "";
 }

@@ -12,6 +12,7 @@ static const me_flag_table tables[] = {
     {ME_FLAG_NOT_MODELLED, me_flags_not_modelled_more},
     {ME_FLAG_NO_EFFECT, me_flags_no_effect},
     {ME_FLAG_REFUSED, me_flags_refused},
+    {ME_FLAG_REMOVED, me_flags_removed},
     {ME_FLAG_MODELLED, me_flags_forks},
     {ME_FLAG_NOT_MODELLED, me_flags_forks_not_modelled},
     {ME_FLAG_NO_EFFECT, me_flags_forks_no_effect},
@@ -38,15 +39,22 @@ const char *me_flag_next(const char **cursor, size_t *length_out)
     return flag;
 }
 
+/** Is @p flag, of @p length, the name, or a beginning of it with a `*`? */
+static bool is_called(const char *flag, size_t length, const char *name)
+{
+    return flag[length - 1] == '*'
+               ? strncmp(flag, name, length - 1) == 0
+               : strlen(name) == length && memcmp(flag, name, length) == 0;
+}
+
 static bool find_in_rule(const me_flag_rule *rule, const char *name,
                          me_flag *flag_out)
 {
-    const size_t name_length = strlen(name);
     const char *cursor = rule->flags;
     size_t length = 0;
     for (const char *flag = me_flag_next(&cursor, &length); flag != NULL;
          flag = me_flag_next(&cursor, &length)) {
-        if (length == name_length && memcmp(flag, name, length) == 0) {
+        if (is_called(flag, length, name)) {
             flag_out->rule = rule;
             flag_out->values = flag[length] == ':' ? flag + length + 1 : "";
             return true;

@@ -17,7 +17,8 @@ typedef enum me_flag_kind {
     ME_FLAG_MODELLED,
     ME_FLAG_NOT_MODELLED,
     ME_FLAG_NO_EFFECT,
-    ME_FLAG_REFUSED /**< by Megatron-LM itself */
+    ME_FLAG_REFUSED, /**< by Megatron-LM itself */
+    ME_FLAG_REMOVED /**< of earlier versions: unknown to Megatron-LM's parser */
 } me_flag_kind;
 
 /**
@@ -26,7 +27,8 @@ typedef enum me_flag_kind {
  * `flags` is one text, blanks between the flags; after a colon come the values
  * of a flag: `i` a whole number, `f` a number, `n` a whole number that is a
  * number to forks, `s` text, or words with bars between them. `+` before it
- * means one or more values, `*` any number, `3` three.
+ * means one or more values, `*` any number, `3` three. A `*` that ends a flag
+ * stands for any rest of its name.
  */
 typedef struct me_flag_rule {
     const char *flags;
@@ -36,7 +38,8 @@ typedef struct me_flag_rule {
                                which nothing is left that is not modelled; of
                                a flag that sets an option: as if not given */
     const char *needs;    /**< has no effect without one of these: a flag, or
-                               `--flag=value|value`; `!` before it: with it */
+                               `--flag=value|value`; `!` before it: with it.
+                               Of one that is refused: it is not, beside these */
     const char *note;     /**< one phrase for the report, or NULL */
     me_effect effect;     /**< of what is not modelled */
 } me_flag_rule;
@@ -46,10 +49,23 @@ extern const me_flag_rule me_flags_not_modelled[];
 extern const me_flag_rule me_flags_not_modelled_more[];
 extern const me_flag_rule me_flags_no_effect[];
 extern const me_flag_rule me_flags_refused[];
+extern const me_flag_rule me_flags_removed[];
 /** Flags of forks and earlier versions. */
 extern const me_flag_rule me_flags_forks[];
 extern const me_flag_rule me_flags_forks_not_modelled[];
 extern const me_flag_rule me_flags_forks_no_effect[];
+
+/** What forks call a value of a flag of Megatron-LM's. */
+typedef struct me_flag_spelling {
+    const char *flag;
+    const char *spelled; /**< words with bars between them */
+    const char *meant;   /**< the value that is read in its place */
+    const char *note;    /**< what is not modelled then; NULL: nothing */
+    me_effect effect;    /**< of that */
+} me_flag_spelling;
+
+/** The table; ends with a NULL flag. */
+extern const me_flag_spelling me_flag_spellings[];
 
 /** One of the tables above. */
 typedef struct me_flag_table {

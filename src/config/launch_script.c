@@ -2,6 +2,7 @@
 #include "config/launch_script.h"
 
 #include "base/parse.h"
+#include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
 #include "config/torchtitan/torchtitan.h"
 
@@ -142,6 +143,7 @@ static me_status guess(me_config *config, int argc, const char *const *argv,
             name);
     }
     *script_out = me_launch_script_default();
+    config->own->has_other_script = true;
     return say(config, name, diag);
 }
 

@@ -78,18 +78,21 @@ static void describe(const char *kind, size_t length, me_str *text)
     }
 }
 
-/** What forks of Megatron-LM call a value. */
-static const struct {
-    const char *flag;
-    const char *spelled;
-    const char *meant;
-} spellings[] = {
-    {"--normalization", "layernorm", "LayerNorm"}, /* Megatron-DeepSpeed */
-    {"--normalization", "rmsnorm", "RMSNorm"},
-};
+/** What a fork's word for a value means, or NULL. */
+static const me_flag_spelling *find_spelling(const char *flag,
+                                             const char *value)
+{
+    for (const me_flag_spelling *s = me_flag_spellings; s->flag != NULL; s++) {
+        if (strcmp(s->flag, flag) == 0 &&
+            me_words_have(s->spelled, strlen(s->spelled), value)) {
+            return s;
+        }
+    }
+    return NULL;
+}
 
 /** A value in the form that options take; false: it is not of its kind. */
-static bool normalize(const me_flag_use *use, const char *value, me_str *normal)
+static bool normalize(me_flag_use *use, const char *value, me_str *normal)
 {
     size_t length = 0;
     const char *kind = kind_of(use->flag.values, &length);
@@ -112,13 +115,9 @@ static bool normalize(const me_flag_use *use, const char *value, me_str *normal)
         return me_python_float(value, normal) &&
                me_parse_double(me_str_text(normal), &number) == ME_OK;
     }
-    for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++) {
-        if (strcmp(spellings[i].flag, use->name) == 0 &&
-            strcmp(spellings[i].spelled, value) == 0) {
-            value = spellings[i].meant;
-        }
-    }
-    me_str_append(normal, value);
+    use->spelling = find_spelling(use->name, value);
+    me_str_append(normal, use->spelling != NULL ? use->spelling->meant : value);
+    value = me_str_text(normal);
     return letter == 's' || me_words_have(kind, length, value);
 }
 
@@ -267,14 +266,23 @@ static void mark_repeated(me_flag_uses *uses, const char *name)
 
 /** A word that belongs to no flag. A shell leaves a carriage return behind a
  *  backslash as a word of its own. */
-static me_status refuse_stray(const char *word, const char *before,
-                              me_diag *diag)
+static me_status refuse_stray(const me_flag_uses *uses, const char *word,
+                              const char *before, me_diag *diag)
 {
+    const me_flag_use *last =
+        uses->count == 0 ? NULL : &uses->uses[uses->count - 1];
     if (word[strspn(word, " \r")] == '\0' && strchr(word, '\r') != NULL) {
         return me_fail(diag, ME_ERR_SYNTAX,
                        "a carriage return is a word of the launch command: its "
                        "file has the line ends of Windows, which a shell takes "
                        "so too; dos2unix mends it");
+    }
+    if (last != NULL && last->flag.rule != NULL &&
+        arity_of(last->flag.values).max == 1) {
+        return me_fail(diag, ME_ERR_SYNTAX,
+                       "'%.80s' belongs to no flag: %s takes one value, %.60s; "
+                       "one with blanks stands in quotes",
+                       word, last->name, last->values[0]);
     }
     return me_fail(diag, ME_ERR_SYNTAX, "'%.80s' belongs to no flag%s%.60s",
                    word, before == NULL ? "" : ": it comes after ",
@@ -297,7 +305,8 @@ me_status me_flag_uses_read(me_config *config, int argc,
     }
     for (int at = 0; at < argc;) {
         if (!is_flag(argv[at])) {
-            return refuse_stray(argv[at], at == 0 ? NULL : argv[at - 1], diag);
+            return refuse_stray(uses_out, argv[at],
+                                at == 0 ? NULL : argv[at - 1], diag);
         }
         me_flag_use *use = &uses_out->uses[uses_out->count];
         me_status status = split_name(config, argv[at], use, diag);

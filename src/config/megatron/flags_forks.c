@@ -13,6 +13,16 @@ const me_flag_rule me_flags_forks[] = {
     {"--tokenizer-name-or-path:s --tokenizer-model-path:s --tokenizer-file:s "
      "--hf_autotokenizer_model:s",
      .option = NULL},
+    /* slime's and miles' ranks and shapes: megatron/slime.c. */
+    {"--actor-num-nodes:i --actor-num-gpus-per-node:i --hf-checkpoint:s "
+     "--prompt-data:+s --rollout-batch-size:i --n-samples-per-prompt:i "
+     "--num-steps-per-rollout:i --rollout-max-response-len:i "
+     "--max-tokens-per-gpu:i --use-dynamic-batch-size --colocate",
+     .option = NULL},
+    /* Yuan 2.0's layers of each stage: megatron/megatron_settle.c. */
+    {"--pipeline-model-parallel-method:block "
+     "--pipeline-model-parallel-blocks:s",
+     .option = NULL},
     {.flags = NULL},
 };
 
@@ -20,14 +30,22 @@ const me_flag_rule me_flags_forks_no_effect[] = {
     /* Megatron-LM itself, before core_v0.5. */
     {"--data-impl:s --DDP-impl:local|torch --use-mpi "
      "--no-query-key-layer-scaling --layernorm-epsilon:f --dist-url:s "
-     "--rank:i --world-size:i --causal-lm --job-name:s",
+     "--rank:i --world-size:i --causal-lm --job-name:s --local_rank:i "
+     "--mmap-warmup --override-lr-scheduler --use-checkpoint-lr-scheduler "
+     "--use-contiguous-buffers-in-ddp --no-contiguous-buffers-in-local-ddp "
+     "--no-log-learnig-rate-to-tensorboard --one-logger-entity:s "
+     "--renormalize-blend-weights --no-delay-grad-reduce "
+     "--delay-param-gather --no-scatter-gather-tensors-in-pipeline "
+     "--legacy-tokenizer --tokenizer-hf-use-fast "
+     "--tiktoken-special-tokens:+s --muon-use-nesterov "
+     "--export-kd-finalize --load-model-opt-format",
      .note = "of earlier versions and forks: data, launch, logs"},
     /* Megatron-DeepSpeed: arguments.py. */
     {"--train-weighted-split-paths-path:s --valid-weighted-split-paths-path:s "
      "--valid-num-workers:i --kill-switch-path:s --repeated-dataloader "
      "--abort-on-unmet-fused-kernel-constraints --lr-decay-tokens:i "
      "--lr-warmup-tokens:i --train-tokens:i --structured-logs "
-     "--structured-logs-dir:s --moe-loss-coeff:f",
+     "--structured-logs-dir:s --moe-loss-coeff:f --moe-loss-weight:f",
      .note = "Megatron-DeepSpeed's data, logs and schedules of rates"},
     /* Pai-Megatron-Patch: arguments.py. */
     {"--max-padding-length:i --patch-tokenizer-type:s --dataset:s "
@@ -46,6 +64,49 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--norm-init-weight:f --original-max-position-embeddings:i "
      "--no-embedding-dropout",
      .note = "a fork's data, logs and checkpoints"},
+    /* swiss-ai's Megatron-LM: arguments.py. */
+    {"--ademamix-alpha:f --ademamix-beta3:f --ademamix-beta3-warmup:i "
+     "--ademamix-alpha-warmup:i --goldfish-k:i --goldfish-h:i",
+     .note = "numbers of an optimizer's and a loss of a fork"},
+    /* slime's and miles' arguments.py: prompts, rollouts and their engine, which
+     * has a process or a share of the card of its own. */
+    {"--input-key:s --label-key:s --metadata-key:s --tool-key:s "
+     "--multimodal-keys:s --apply-chat-template "
+     "--apply-chat-template-kwargs:s --balance-data --balance-by-flops "
+     "--rollout-shuffle --rollout-temperature:f --rollout-top-p:f "
+     "--rollout-top-k:i --rollout-max-context-len:i "
+     "--rollout-max-prompt-len:i --rollout-skip-special-tokens "
+     "--rollout-stop:+s --rollout-stop-token-ids:+i --rollout-seed:i "
+     "--rollout-function-path:s --rollout-global-dataset "
+     "--disable-rollout-global-dataset --over-sampling-batch-size:i "
+     "--dynamic-sampling-filter-path:s --buffer-filter-path:s "
+     "--partial-rollout --num-epoch:i --start-rollout-id:i "
+     "--data-source-path:s --reward-key:s "
+     "--eval-reward-key:s --group-rm --rm-url:s --custom-rm-path:s "
+     "--custom-generate-function-path:s --custom-rollout-log-function-path:s "
+     "--custom-eval-rollout-log-function-path:s --eval-function-path:s "
+     "--eval-prompt-data:+s --eval-config:s --skip-eval-before-train "
+     "--eval-input-key:s --eval-label-key:s --eval-tool-key:s "
+     "--n-samples-per-eval-prompt:i --eval-temperature:f --eval-top-p:f "
+     "--eval-top-k:i --eval-max-response-len:i --eval-max-prompt-len:i "
+     "--eval-min-new-tokens:i --eval-max-context-len:i --sglang-*:*s "
+     "--use-fault-tolerance --rollout-health-check-*:i --update-weight-*:*s "
+     "--update-weights-interval:i --check-weight-update-equal "
+     "--megatron-to-hf-mode:s --save-hf:s --use-wandb --wandb-mode:s "
+     "--wandb-dir:s --wandb-key:s --wandb-host:s --wandb-team:s "
+     "--wandb-group:s --wandb-run-id:s --disable-wandb-random-suffix "
+     "--use-tensorboard --tb-project-name:s --tb-experiment-name:s "
+     "--log-multi-turn --log-passrate --save-debug-rollout-data:s "
+     "--num-gpus-per-node:i --model-name:s --train-backend:s",
+     .note = "prompts, rollouts, rewards and logs around the training step"},
+    {"--rm-type:s --num-rollout:i --advantage-estimator:s --qkv-format:s "
+     "--offload --offload-train --offload-rollout --release-train",
+     .note = "rewards and what leaves the cards between training steps"},
+    {"--eps-clip:f --eps-clip-high:f --eps-clip-c:f --value-clip:f "
+     "--kl-loss-type:s --gamma:f --lambd:f --normalize-advantages "
+     "--disable-grpo-std-normalization --disable-rewards-normalization "
+     "--tis-clip:f --tis-clip-low:f --use-unbiased-kl",
+     .note = "numbers of the loss of reinforcement learning"},
     {.flags = NULL},
 };
 
@@ -57,20 +118,30 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      .note = "DeepSpeed's engine and ZeRO", .effect = ME_EITHER(ANY)},
     {"--moe-expert-parallel-size:i --moe-train-capacity-factor:f "
      "--moe-eval-capacity-factor:f --moe-min-capacity:i --moe-num-experts:i "
-     "--moe-capacity-factor:i --moe-top-k:i --moe-expert-model-parallelism",
+     "--moe-capacity-factor:i --moe-top-k:i --moe-expert-model-parallelism "
+     "--moe-capacity-bins-*:f",
      .note = "experts of another library", .effect = ME_EITHER(ANY)},
+    {"--goldfish-loss", .note = "a fork's loss, with another mask",
+     .effect = ME_HIGHER(SOME)},
+    /* Long-VITA: arguments.py. */
+    {"--vision-*:*s --language-model-freeze --image-token-length:i "
+     "--image-size:i --prompt-format:s --max-num-frame:i --max-fps:i "
+     "--add-class-token --min-patch-grid:i --max-patch-grid:i "
+     "--cross-dataset-joint --data-seq-length:i --vit-load:s",
+     .note = "a model for images beside the language model",
+     .effect = ME_EITHER(ANY)},
     {"--extra-vocab-size:i", .note = "a fork's vocabulary",
      .effect = ME_EITHER(SOME)},
     {"--first-k-dense-replace:i --n-shared-experts:i --noop-layers:s "
      "--schedules-method:s --multiple-of:i --hidden-dim-multiplier:f "
      "--attention-head-type:s --hybrid-attention-ratio:f "
-     "--hybrid-mlp-ratio:f --pipeline-model-parallel-method:s "
-     "--pipeline-model-parallel-blocks:s --interleave-group-size:i "
+     "--hybrid-mlp-ratio:f "
+     "--interleave-group-size:i "
      "--enable-zb-runtime --allow-padding-num-layers --use-legacy-models "
      "--use-lf-gate --lf-conv2d-group:i --lf-conv2d-num-pad:i "
      "--norm-dtype:s --embed-layernorm --xielu --t5-swiglu",
      .note = "a fork's layers or stages", .effect = ME_EITHER(ANY)},
-    {"--context-parallel-algo:s --use-cp-send-recv-overlap "
+    {"--sparse-mode:i --context-parallel-algo:s --use-cp-send-recv-overlap "
      "--cp-attention-mask-type:s --sliding-window:i "
      "--use-flash-attn-triton --use-fused-rotary-pos-emb --use-fused-rmsnorm:*s "
      "--use-fused-swiglu --use-fast-rope --use-fast-softmax:i "
@@ -106,13 +177,42 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--use-torch-compiled-autograd:i --allow-unspec-int-on-nn-module:i "
      "--cache-size-limit:i",
      .neutral = "0", .note = "compiled layers", .effect = ME_EITHER(MUCH)},
-    {"--actor-num-nodes:i --actor-num-gpus-per-node:i --colocate "
-     "--hf-checkpoint:s --ref-load:s --prompt-data:+s --rollout-batch-size:i "
-     "--num-rollout:i --n-samples-per-prompt:i --rm-type:s "
-     "--rollout-max-response-len:i --rollout-num-gpus:i "
-     "--rollout-num-gpus-per-engine:i --max-tokens-per-gpu:i "
-     "--use-dynamic-batch-size --advantage-estimator:s",
+    {"--ref-load:s --rollout-num-gpus:i "
+     "--rollout-num-gpus-per-engine:i --use-kl-loss --use-tis --use-critic "
+     "--critic-*:*s --keep-old-actor --ref-update-interval:i "
+     "--ref-ckpt-step:i --use-routing-replay --use-rollout-routing-replay "
+     "--log-probs-chunk-size:i --log-probs-max-tokens-per-gpu:i "
+     "--recompute-loss-function --use-opd --opd-*:*s --enable-mtp-training",
      .note = "reinforcement learning around the training step",
      .effect = ME_HIGHER(ANY)},
+    {"--kl-loss-coef:f --kl-coef:f --entropy-coef:f", .neutral = "0",
+     .note = "terms of the loss of reinforcement learning",
+     .effect = ME_HIGHER(SOME)},
+    {"--lora-rank:i --lora-alpha:i --lora-dropout:f --target-modules:+s",
+     .note = "adapters alone are trained", .effect = ME_LOWER(ANY)},
     {.flags = NULL},
+};
+
+const me_flag_spelling me_flag_spellings[] = {
+    {"--normalization", "layernorm", "LayerNorm", NULL, ME_EITHER(NONE)},
+    {"--normalization", "rmsnorm", "RMSNorm", NULL, ME_EITHER(NONE)},
+    {"--optimizer", "fusedadamw|adamw|fused_adam", "adam", NULL,
+     ME_EITHER(NONE)},
+    {"--optimizer", "ademamix", "adam", "a fork's AdEMAMix, with a third state",
+     ME_HIGHER(ANY)},
+    {"--optimizer", "adamw-bnb-8bit", "adam",
+     "a fork's Adam with states of 8 bits", ME_LOWER(ANY)},
+    {"--optimizer", "adafactor", "adam", "a fork's Adafactor, of fewer states",
+     ME_LOWER(ANY)},
+    {"--position-embedding-type", "alibi", "none",
+     "a fork's ALiBi, whose biases are added to the scores", ME_HIGHER(SOME)},
+    {"--moe-token-dispatcher-type", "alltoall_seq", "alltoall",
+     "an exchange of core_v0.12.0 and before, of whole sequences",
+     ME_EITHER(SOME)},
+    {"--lr-wsd-decay-style", "1-sqrt", "minus_sqrt", NULL, ME_EITHER(NONE)},
+    {"--attention-backend", "flash_2|flash_3|flash_4", "flash", NULL,
+     ME_EITHER(NONE)},
+    {"--recompute-method", "chunk", "uniform", "a fork's recomputed chunks",
+     ME_EITHER(ANY)},
+    {.flag = NULL},
 };

@@ -7,7 +7,12 @@ const me_flag_rule me_flags_refused[] = {
     {"--batch-size:i", .note = "use --micro-batch-size"},
     {"--warmup:i", .note = "use --lr-warmup-fraction"},
     {"--model-parallel-size:i", .note = "use --tensor-model-parallel-size"},
-    {"--checkpoint-activations", .note = "use --recompute-activations"},
+    /* Megatron-DeepSpeed: arguments.py. */
+    {"--checkpoint-activations", .option = "recompute.granularity",
+     .constant = "full",
+     .needs = "--deepspeed --deepspeed_config --zero-stage "
+              "--deepspeed-activation-checkpointing",
+     .note = "use --recompute-activations (v2.5 was the last with it)"},
     {.flags = NULL},
 };
 /* clang-format on */

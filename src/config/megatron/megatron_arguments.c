@@ -52,18 +52,6 @@ static void judge_needless(const me_flag_rule *rule, me_config *config,
     me_str_fini(&needs);
 }
 
-static me_status fail_unknown(const me_flag_use *use, me_diag *diag)
-{
-    size_t length = 0;
-    const char *nearest = me_flag_nearest(use->name, &length);
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "%.80s: Megatron-LM core_v0.19.0 has no such flag%s%.*s%s; "
-                   "--unknown warn goes on without it",
-                   use->name, nearest == NULL ? "" : " (did you mean ",
-                   (int)length, nearest == NULL ? "" : nearest,
-                   nearest == NULL ? "" : "?)");
-}
-
 static void judge_unknown(const me_flag_use *use, me_config *config, verdict *v)
 {
     size_t length = 0;
@@ -86,7 +74,12 @@ static void judge_modelled(const me_flag_use *use, me_config *config,
                            verdict *v)
 {
     const me_flag_rule *rule = use->flag.rule;
-    if (rule->option != NULL && !is_settable(use)) {
+    if (use->spelling != NULL && use->spelling->note != NULL) {
+        v->list = &config->not_modelled;
+        v->effect = use->spelling->effect;
+        (void)snprintf(v->note, sizeof v->note, "%s; %s is estimated",
+                       use->spelling->note, use->spelling->meant);
+    } else if (rule->option != NULL && !is_settable(use)) {
         me_str value = {0};
         me_option_format(me_option_find(rule->option), config, &value);
         v->list = &config->not_modelled;
@@ -132,28 +125,15 @@ static void judge(const me_flag_uses *uses, const me_flag_use *use,
         v->list = &config->not_modelled;
         set_note(v, rule->note);
         return;
-    case ME_FLAG_NO_EFFECT:
-    case ME_FLAG_REFUSED: break;
+    case ME_FLAG_REMOVED:
+        v->list = &config->not_modelled;
+        set_note(v, rule->note);
+        return;
+    case ME_FLAG_REFUSED: judge_modelled(use, config, v); return;
+    case ME_FLAG_NO_EFFECT: break;
     }
     v->list = &config->no_effect;
     set_note(v, rule->note);
-}
-
-static me_status refuse_flags(const me_config *config, const me_flag_uses *uses,
-                              me_diag *diag)
-{
-    for (int i = 0; i < uses->count; i++) {
-        const me_flag_use *use = &uses->uses[i];
-        if (use->flag.rule == NULL && !config->own->takes_unknown) {
-            return fail_unknown(use, diag);
-        }
-        if (use->flag.rule != NULL && use->flag.kind == ME_FLAG_REFUSED) {
-            return me_fail(diag, ME_ERR_CONFIG,
-                           "%s: Megatron-LM refuses this flag: %s", use->name,
-                           use->flag.rule->note);
-        }
-    }
-    return ME_OK;
 }
 
 /** With --ddp-bucket-size 0 every parameter closes its bucket, as with 1; the
@@ -419,7 +399,7 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
 static me_status apply(me_config *config, const me_flag_uses *uses,
                        me_diag *diag)
 {
-    me_status status = refuse_flags(config, uses, diag);
+    me_status status = me_megatron_refuse_flags(config, uses, diag);
     if (status == ME_OK) {
         status = set_options(config, uses, diag);
     }

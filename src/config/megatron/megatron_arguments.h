@@ -16,8 +16,9 @@ typedef struct me_flag_use {
     const char *name;
     const char *const *values; /**< borrowed */
     int n_values;
-    const char *joined; /**< the value of `--flag=value` */
-    bool is_repeated;   /**< a later use of the same flag wins */
+    const char *joined;               /**< the value of `--flag=value` */
+    bool is_repeated;                 /**< a later use of the same flag wins */
+    const me_flag_spelling *spelling; /**< a fork's word was read; or NULL */
 } me_flag_use;
 
 /** All flags of one command. */
@@ -73,6 +74,16 @@ bool me_megatron_evaluates_less(const me_flag_use *use,
 bool me_megatron_takes_list(const me_flag_use *use);
 
 /**
+ * Refuse flags that Megatron-LM's parser does not know, unless the job takes
+ * unknown ones, and those that it stops at. Local.
+ *
+ * @return ME_OK; ME_ERR_CONFIG naming the flag and what would be right
+ */
+me_status me_megatron_refuse_flags(const me_config *config,
+                                   const me_flag_uses *uses,
+                                   me_diag *diag) ME_MUST_CHECK;
+
+/**
  * Set the options that several flags together decide: batches that change, what
  * turns the distributed optimizer on, what a checkpoint gathers. Local.
  *
@@ -93,6 +104,10 @@ me_status me_megatron_settle_context(me_config *config,
 me_status me_megatron_settle_overlap(me_config *config,
                                      const me_flag_uses *uses,
                                      me_diag *diag) ME_MUST_CHECK;
+
+/** The part of it that is about forks and earlier versions. */
+me_status me_megatron_settle_forks(me_config *config, const me_flag_uses *uses,
+                                   me_diag *diag) ME_MUST_CHECK;
 
 /**
  * Say which modelled flags change nothing, since the flag that they are about

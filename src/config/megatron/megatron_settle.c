@@ -148,6 +148,9 @@ me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
         status = me_megatron_settle_overlap(config, uses, diag);
     }
     if (status == ME_OK) {
+        status = me_megatron_settle_forks(config, uses, diag);
+    }
+    if (status == ME_OK) {
         status = settle_compilation(config, diag);
     }
     if (status == ME_OK) {

@@ -160,9 +160,10 @@ static me_status check_variables(const me_config *config, me_diag *diag)
             variables[i].expected[config->impl.attention_backend];
         if (uses_te(config) && given != NULL && strcmp(given, expected) != 0) {
             return me_fail(diag, ME_ERR_CONFIG,
-                           "%s=%s: Megatron-LM stops, because "
-                           "impl.attention_backend (--attention-backend) makes "
-                           "it %s: unset the variable",
+                           "%s=%s: Megatron-LM stops (since core_v0.11.0), "
+                           "because impl.attention_backend "
+                           "(--attention-backend) makes it %s: unset the "
+                           "variable, and choose with the flag",
                            variables[i].name, given, expected);
         }
     }
