@@ -62,6 +62,7 @@ static me_status add_leaf(walk *w, const yaml_node_t *node,
         .is_list = is_list,
         .is_plain = node->type != YAML_SCALAR_NODE ||
                     node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE,
+        .where = w->where,
         .line = (int)node->start_mark.line + 1,
     };
     return ME_OK;

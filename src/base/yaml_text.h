@@ -29,7 +29,8 @@ typedef struct me_yaml_leaf {
     const char *const *values; /**< one, or those of a list */
     int n_values;
     bool is_list;
-    bool is_plain; /**< not quoted: `true` and `null` mean what they say */
+    bool is_plain;     /**< not quoted: `true` and `null` mean what they say */
+    const char *where; /**< the file's name, borrowed */
     int line;
 } me_yaml_leaf;
 

@@ -3,447 +3,100 @@
 
 #include "base/input.h"
 #include "base/parse.h"
-#include "base/yaml_text.h"
 #include "config/config_private.h"
-#include "config/flags.h"
-#include "config/megatron/megatron_arguments.h"
+#include "config/megatron/megatron_leaves.h"
+#include "config/megatron/yaml_presets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
     ARENA_BYTES = 64 << 20,
-    WORDS_MAX = 20000,
-    FLAG_BYTES = 128,
-    REFERENCES = 8, /**< of one to the next */
-    NAMES_SHOWN = 6 /**< of keys that nobody knows */
+    RANKS_MAX = 1 << 20
 };
 
-/** One reading of a file. */
-typedef struct reading {
-    me_config *config;
-    const char *where;
-    me_arena *arena;
-    me_diag *diag;
-    me_yaml yaml;
-    const char **words; /**< the flags that the file stands for */
-    int n_words;
-    int *lines; /**< of each word */
-    me_str unknown;
-    int n_unknown;
-    uint64_t nodes;
-    uint64_t per_node;
-} reading;
+/** FlagScale, Primus, NeMo and Megatron-Bridge: their keys are known to all. */
+static const me_trainer trainer = {.fields = NULL};
 
-static me_status fail(const reading *r, const me_yaml_leaf *leaf,
-                      const char *what)
+/** The number of the first leaf that bears one of the names, or 0. */
+static uint64_t find_number(const me_yaml *yaml, const char *names)
 {
-    return me_fail_at(r->diag, ME_ERR_CONFIG, r->where, leaf->line, "%.80s: %s",
-                      leaf->path, what);
-}
-
-static me_status add(reading *r, const me_yaml_leaf *leaf, const char *word)
-{
-    if (r->n_words == WORDS_MAX) {
-        return fail(r, leaf, "more values than a job has");
-    }
-    r->words[r->n_words] = me_arena_strdup(r->arena, word);
-    r->lines[r->n_words] = leaf->line;
-    return r->words[r->n_words++] != NULL
-               ? ME_OK
-               : me_fail(r->diag, ME_ERR_NOMEM, "no memory for a job's words");
-}
-
-/** Is @p path the end of @p whole, at a dot? */
-static bool is_end(const char *whole, const char *path)
-{
-    const size_t n = strlen(whole);
-    const size_t m = strlen(path);
-    return n >= m && strcmp(whole + n - m, path) == 0 &&
-           (n == m || whole[n - m - 1] == '.');
-}
-
-/** The leaf that `${name}` means: its whole path, or the end of one. */
-static const me_yaml_leaf *find(const reading *r, const char *name)
-{
-    name += strspn(name, ".");
-    const me_yaml_leaf *found = NULL;
-    for (size_t i = 0; i < r->yaml.count; i++) {
-        const me_yaml_leaf *leaf = &r->yaml.leaves[i];
-        if (strcmp(leaf->path, name) == 0) {
-            return leaf;
-        }
-        if (is_end(leaf->path, name)) {
-            found = leaf;
+    for (size_t i = 0; i < yaml->count; i++) {
+        const me_yaml_leaf *leaf = &yaml->leaves[i];
+        uint64_t number = 0;
+        if (me_leaf_is_named(leaf, names) && leaf->n_values == 1 &&
+            me_parse_u64(leaf->values[0], &number) == ME_OK && number > 0 &&
+            number < RANKS_MAX) {
+            return number;
         }
     }
-    return found;
+    return 0;
 }
 
-/** Puts values in the place of `${…}` that is all of a leaf. */
-static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
-                         const char **value_out)
+/** Ranks: FlagScale's runner, NeMo's trainer. */
+static me_status set_ranks(me_config *config, const me_yaml *yaml,
+                           me_diag *diag)
 {
-    const char *value = leaf->values[0];
-    for (int i = 0; strncmp(value, "${", 2) == 0; i++) {
-        char name[FLAG_BYTES];
-        const size_t length = strcspn(value + 2, "}");
-        (void)snprintf(name, sizeof name, "%.*s", (int)length, value + 2);
-        char *other = strchr(name, ':');
-        if (other != NULL) {
-            *other++ = '\0';
-        }
-        const me_yaml_leaf *found = other == NULL ? find(r, name) : NULL;
-        const char *variable =
-            found == NULL && strchr(name, '.') == NULL ? getenv(name) : NULL;
-        const char *next = found != NULL && found->n_values > 0
-                               ? found->values[0]
-                           : variable != NULL ? variable
-                                              : other;
-        if (next == NULL || i == REFERENCES || value[2 + length] != '}' ||
-            value[3 + length] != '\0') {
-            return fail(r, leaf, "refers to nothing that is known here");
-        }
-        value = me_arena_strdup(r->arena, next);
-        if (value == NULL) {
-            return me_fail(r->diag, ME_ERR_NOMEM, "no memory for a value");
-        }
-    }
-    *value_out = value;
-    return ME_OK;
-}
-
-/** Is one of the names, with bars between them, the leaf's key or path's end? */
-static bool is_named(const me_yaml_leaf *leaf, const char *names)
-{
-    for (const char *at = names; *at != '\0';) {
-        char name[FLAG_BYTES];
-        const size_t n = strcspn(at, "|");
-        (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
-        if (is_end(leaf->path, name)) {
-            return true;
-        }
-        at += n + (at[n] == '|');
-    }
-    return false;
-}
-
-static bool is_quiet(const me_yaml_leaf *leaf)
-{
-    for (const char *at = leaf->path; *at != '\0';) {
-        const size_t n = strcspn(at, ".");
-        for (size_t i = 0; me_yaml_quiet[i] != NULL; i++) {
-            if (strlen(me_yaml_quiet[i]) == n &&
-                strncmp(at, me_yaml_quiet[i], n) == 0) {
-                return true;
-            }
-        }
-        at += n + (at[n] == '.');
-    }
-    return false;
-}
-
-/** `AttnBackend.auto` and `torch.bfloat16` are what stands behind the dot, where
- *  a flag takes words. */
-static const char *last_part(const char *value)
-{
-    const char *dot = strrchr(value, '.');
-    return dot == NULL || (dot[1] >= '0' && dot[1] <= '9') || dot[1] == '\0' ||
-                   strchr(value, '/') != NULL
-               ? value
-               : dot + 1;
-}
-
-/** A list as one value, as the flags take it. */
-static me_status join(const reading *r, const me_yaml_leaf *leaf,
-                      const char **value_out)
-{
-    const bool is_window = strcmp(leaf->key, "window_size") == 0;
-    me_str text = {0};
-    me_str_append(&text, is_window ? "" : "[");
-    for (int i = 0; i < leaf->n_values; i++) {
-        me_str_printf(&text, "%s%s", i == 0 ? "" : ",", leaf->values[i]);
-    }
-    me_str_append(&text, is_window ? "" : "]");
-    *value_out = me_str_status(&text) == ME_OK
-                     ? me_arena_strdup(r->arena, me_str_text(&text))
-                     : NULL;
-    me_str_fini(&text);
-    return *value_out != NULL
-               ? ME_OK
-               : me_fail(r->diag, ME_ERR_NOMEM, "no memory for a list");
-}
-
-/** The flag with its values, as many as it takes. */
-static me_status add_valued(reading *r, const me_yaml_leaf *leaf,
-                            const char *name, const me_flag *flag)
-{
-    const bool is_many = flag->values[0] == '+' || flag->values[0] == '*' ||
-                         flag->values[0] == '3';
-    const bool is_word = strchr("ifns", flag->values[is_many ? 1 : 0]) == NULL;
-    const char *value = NULL;
-    me_status status = add(r, leaf, name);
-    if (leaf->is_list && is_many) {
-        for (int i = 0; status == ME_OK && i < leaf->n_values; i++) {
-            status = add(r, leaf, leaf->values[i]);
-        }
-        return status;
-    }
-    if (status == ME_OK) {
-        status =
-            leaf->is_list ? join(r, leaf, &value) : resolve(r, leaf, &value);
-    }
-    return status == ME_OK ? add(r, leaf, is_word ? last_part(value) : value)
-                           : status;
-}
-
-/** `--no-key` or `--disable-key`, or false: there is none. */
-static bool find_negation(const char *name, char out[FLAG_BYTES])
-{
-    static const char *const forms[] = {"--no-", "--disable-"};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        me_flag flag;
-        (void)snprintf(out, FLAG_BYTES, "%s%.*s", forms[i], FLAG_BYTES - 16,
-                       name + 2);
-        if (me_flag_find(out, &flag)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void name_flag(const me_yaml_leaf *leaf, char name[FLAG_BYTES])
-{
-    (void)snprintf(name, FLAG_BYTES, "--%s", leaf->key);
-    for (char *c = strchr(name, '_'); c != NULL; c = strchr(c, '_')) {
-        *c = '-';
-    }
-}
-
-static void keep_unknown(reading *r, const me_yaml_leaf *leaf)
-{
-    char name[FLAG_BYTES];
-    me_flag flag;
-    bool value = false;
-    name_flag(leaf, name);
-    if (is_quiet(leaf) || me_flag_find(name, &flag) ||
-        (me_yaml_bool(leaf, &value) && !value)) {
-        return;
-    }
-    if (r->n_unknown++ < NAMES_SHOWN) {
-        me_str_append(&r->unknown, r->n_unknown == 1 ? "" : ", ");
-        me_str_append_clean(&r->unknown, leaf->key, strlen(leaf->key));
-    }
-}
-
-/** Does the job depend on the key's value? */
-static bool matters(const me_yaml_leaf *leaf)
-{
-    char name[FLAG_BYTES];
-    me_flag flag;
-    name_flag(leaf, name);
-    for (const me_yaml_field *f = me_yaml_fields; f->key != NULL; f++) {
-        if (is_named(leaf, f->key)) {
-            return !(f->value == NULL && f->flags[0] == '\0');
-        }
-    }
-    return me_flag_find(name, &flag) && flag.kind != ME_FLAG_NO_EFFECT;
-}
-
-/** A key that is a flag's name, or the opposite of one. */
-static me_status take_flag(reading *r, const me_yaml_leaf *leaf)
-{
-    char name[FLAG_BYTES];
-    char negation[FLAG_BYTES];
-    me_flag flag = {.values = NULL};
-    bool is_true = false;
-    name_flag(leaf, name);
-    const bool is_switch = me_yaml_bool(leaf, &is_true);
-    const bool is_flag = me_flag_find(name, &flag);
-    const bool has_no = find_negation(name, negation);
-    if (is_flag && flag.values != NULL && flag.values[0] != '\0' &&
-        flag.values[0] != ' ') {
-        return is_switch && !is_true ? ME_OK : add_valued(r, leaf, name, &flag);
-    }
-    if (!is_flag && !has_no) {
-        keep_unknown(r, leaf);
-        return ME_OK;
-    }
-    if (!is_switch) {
-        return fail(r, leaf, "must be true or false");
-    }
-    if (is_true) {
-        return is_flag ? add(r, leaf, name) : ME_OK;
-    }
-    return has_no ? add(r, leaf, negation) : ME_OK;
-}
-
-/** The flags that a field stands for. */
-static me_status add_flags(reading *r, const me_yaml_leaf *leaf,
-                           const char *flags)
-{
-    me_status status = ME_OK;
-    for (const char *at = flags; status == ME_OK && *at != '\0';) {
-        char name[FLAG_BYTES];
-        me_flag flag = {.values = NULL};
-        const size_t n = strcspn(at, " ");
-        (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
-        const bool is_known = me_flag_find(name, &flag);
-        const bool is_valued = is_known && flag.values != NULL &&
-                               flag.values[0] != '\0' && flag.values[0] != ' ';
-        status =
-            is_valued ? add_valued(r, leaf, name, &flag) : add(r, leaf, name);
-        at += n + (at[n] == ' ');
-    }
-    return status;
-}
-
-static const me_yaml_field *find_field(const me_yaml_leaf *leaf,
-                                       const char *value)
-{
-    for (const me_yaml_field *f = me_yaml_fields; f->key != NULL; f++) {
-        if (is_named(leaf, f->key) &&
-            (f->value == NULL ||
-             me_words_have(f->value, strlen(f->value), value))) {
-            return f;
-        }
-    }
-    return NULL;
-}
-
-/** Ranks: FlagScale's runner, NeMo's trainer. @return is it one of them? */
-static bool take_ranks(reading *r, const me_yaml_leaf *leaf, const char *value)
-{
-    const bool is_nodes = is_named(leaf, "runner.nnodes|trainer.num_nodes");
-    const bool is_per_node =
-        is_named(leaf, "runner.nproc_per_node|trainer.devices");
-    uint64_t number = 0;
-    if ((is_nodes || is_per_node) && me_parse_u64(value, &number) == ME_OK &&
-        number > 0 && number < (1U << 20)) {
-        *(is_nodes ? &r->nodes : &r->per_node) = number;
-    }
-    return is_nodes || is_per_node;
-}
-
-static me_status take(reading *r, const me_yaml_leaf *leaf)
-{
-    bool is_true = false;
-    const char *value = "";
-    if (me_yaml_is_null(leaf) || leaf->n_values == 0 ||
-        is_end(leaf->path, "_target_")) {
-        return ME_OK;
-    }
-    if (!leaf->is_list && (matters(leaf) || leaf->values[0][0] != '$')) {
-        const me_status status = resolve(r, leaf, &value);
-        if (status != ME_OK) {
-            return status;
-        }
-    } else if (!leaf->is_list) {
-        keep_unknown(r, leaf);
-        return ME_OK;
-    }
-    if (me_yaml_bool(leaf, &is_true)) {
-        value = is_true ? "true" : "false";
-    }
-    if (take_ranks(r, leaf, value)) {
-        return ME_OK;
-    }
-    const me_yaml_field *field = find_field(leaf, last_part(value));
-    return field == NULL ? take_flag(r, leaf)
-                         : add_flags(r, leaf, field->flags);
-}
-
-/** Of a flag that the reader of flags refuses: the line of its key. */
-static void place(const reading *r, me_diag *diag)
-{
-    if (diag->where[0] != '\0') {
-        return;
-    }
-    for (int i = 0; i < r->n_words; i++) {
-        const size_t n = strlen(r->words[i]);
-        if (strncmp(r->words[i], "--", 2) == 0 &&
-            strncmp(diag->text, r->words[i], n) == 0 &&
-            strchr(" :=", diag->text[n]) != NULL) {
-            diag->line = r->lines[i];
-        }
-    }
-    (void)snprintf(diag->where, sizeof diag->where, "%s", r->where);
-}
-
-/** Keys that nobody knows, of which the file may expect anything. */
-static me_status note_unknown(reading *r)
-{
-    const me_effect effect = ME_EITHER(SOME);
-    char note[256];
-    if (r->n_unknown == 0) {
-        return ME_OK;
-    }
-    (void)snprintf(note, sizeof note, "%.200s: no flags of Megatron-LM's",
-                   r->where);
-    if (r->n_unknown > NAMES_SHOWN) {
-        me_str_printf(&r->unknown, " and %d more", r->n_unknown - NAMES_SHOWN);
-    }
-    return me_config_add_not_modelled(r->config, me_str_text(&r->unknown), note,
-                                      effect, r->diag);
-}
-
-static me_status set_ranks(const reading *r)
-{
+    const uint64_t nodes = find_number(yaml, "runner.nnodes|trainer.num_nodes");
+    const uint64_t per_node =
+        find_number(yaml, "runner.nproc_per_node|trainer.devices");
     char text[24];
-    if (r->nodes == 0 && r->per_node == 0) {
+    if (nodes == 0 && per_node == 0) {
         return ME_OK;
     }
     (void)snprintf(text, sizeof text, "%" PRIu64,
-                   (r->nodes == 0 ? 1 : r->nodes) *
-                       (r->per_node == 0 ? 1 : r->per_node));
-    return me_config_set(r->config, "parallel.world_size", text, r->diag);
+                   (nodes == 0 ? 1 : nodes) * (per_node == 0 ? 1 : per_node));
+    return me_config_set(config, "parallel.world_size", text, diag);
 }
 
-static me_status read_leaves(reading *r)
+/** Files that the job names and that are nowhere. */
+static me_status note_missing(me_config *config, const char *where,
+                              const char *missing, me_diag *diag)
 {
-    me_status status = ME_OK;
-    for (size_t i = 0; status == ME_OK && i < r->yaml.count; i++) {
-        status = take(r, &r->yaml.leaves[i]);
+    const me_effect effect = ME_EITHER(ANY);
+    char note[256];
+    if (missing[0] == '\0') {
+        return ME_OK;
     }
-    if (status == ME_OK && r->n_words == 0) {
-        return me_fail_at(r->diag, ME_ERR_CONFIG, r->where, 0,
-                          "has no key that is a flag of Megatron-LM's, such as "
-                          "num_layers");
+    if (!me_config_is_set(config, "model.num_layers")) {
+        return me_fail_at(
+            diag, ME_ERR_CONFIG, where, 0,
+            "has no num_layers, and what it names is not here: %.200s; put it "
+            "beside, or give the model with --set or in the file itself",
+            missing);
     }
-    if (status == ME_OK) {
-        status = me_megatron_read(r->config, r->n_words, r->words, r->diag);
-        if (status != ME_OK) {
-            place(r, r->diag);
-        }
-    }
-    if (status == ME_OK) {
-        status = note_unknown(r);
-    }
-    return status == ME_OK ? set_ranks(r) : status;
+    (void)snprintf(note, sizeof note,
+                   "not beside %.120s: what it sets is not known", where);
+    return me_config_add_not_modelled(config, missing, note, effect, diag);
 }
 
 me_status me_megatron_read_yaml(me_config *config, const char *where,
                                 const char *text, size_t length, me_diag *diag)
 {
-    reading r = {.config = config, .where = where, .diag = diag};
-    r.arena = me_arena_create(ARENA_BYTES, "a job in YAML");
-    r.words = r.arena == NULL
-                  ? NULL
-                  : me_arena_alloc(r.arena, WORDS_MAX, sizeof *r.words);
-    r.lines = r.words == NULL
-                  ? NULL
-                  : me_arena_alloc(r.arena, WORDS_MAX, sizeof *r.lines);
+    const me_yaml_file file = {where, text, length};
+    me_yaml yaml = {0};
+    me_str missing = {0};
+    me_arena *arena = me_arena_create(ARENA_BYTES, "a job in YAML");
     me_status status =
-        r.lines == NULL
+        arena == NULL
             ? me_fail(diag, ME_ERR_NOMEM, "no memory for a job in YAML")
-            : me_yaml_parse(where, text, length, r.arena, diag, &r.yaml);
+            : me_yaml_gather(config, &file, arena, diag, &yaml, &missing);
     if (status == ME_OK) {
-        status = read_leaves(&r);
+        status = me_megatron_read_leaves(config, where, &yaml, &trainer, arena,
+                                         diag);
     }
-    me_str_fini(&r.unknown);
-    me_arena_destroy(r.arena);
+    if (status == ME_OK && me_str_status(&missing) != ME_OK) {
+        status = me_fail(diag, ME_ERR_NOMEM, "no memory for a job in YAML");
+    }
+    if (status == ME_OK) {
+        status = note_missing(config, where, me_str_text(&missing), diag);
+    }
+    if (status == ME_OK) {
+        status = set_ranks(config, &yaml, diag);
+    }
+    me_str_fini(&missing);
+    me_arena_destroy(arena);
     return status;
 }
 

@@ -3,7 +3,9 @@
  * Jobs in YAML: Megatron-LM's own `--yaml-cfg`, and files of those who train
  * with Megatron-LM's core (FlagScale, Primus, NeMo, Megatron-Bridge). Whatever
  * the file's sections, its keys are Megatron-LM's flags or fields of its
- * configuration, and are read as the flags that they stand for.
+ * configuration, and are read as the flags that they stand for
+ * (config/megatron/megatron_leaves.h), and so is what stands in files that it names
+ * (config/megatron/yaml_presets.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -33,23 +35,5 @@ me_status me_megatron_read_yaml(me_config *config, const char *where,
 /** As me_megatron_read_yaml(), of a file; ME_ERR_IO where it cannot be read. */
 me_status me_megatron_load_yaml(me_config *config, const char *path,
                                 me_diag *diag) ME_MUST_CHECK;
-
-/**
- * A field of the configuration that no flag has the name of. The first that
- * matches counts.
- */
-typedef struct me_yaml_field {
-    const char *key;   /**< the last of a path, or with a dot the end of it */
-    const char *value; /**< values with bars between them, `true` and `false`
-                            among them; NULL: any */
-    const char *flags; /**< that it stands for, blanks between them, each with
-                            the value behind it if that is any; "": none */
-} me_yaml_field;
-
-/** The table; ends with a NULL key. */
-extern const me_yaml_field me_yaml_fields[];
-
-/** Sections whose keys no flag of need be: parts of paths; ends with NULL. */
-extern const char *const me_yaml_quiet[];
 
 #endif /* MEMEST_CONFIG_MEGATRON_MEGATRON_YAML_H */

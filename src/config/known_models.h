@@ -1,0 +1,25 @@
+/**
+ * @file
+ * Models by the names that others have for them: of Hugging Face's Hub
+ * (`meta-llama/Llama-3.1-8B-Instruct`), of recipes (`llama31_8b`) and files of
+ * presets (`llama3.1_8B.yaml`), as files of `configs/models`.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_KNOWN_MODELS_H
+#define MEMEST_CONFIG_KNOWN_MODELS_H
+
+#include "base/str.h"
+
+#include <stdbool.h>
+
+/**
+ * The model of `configs/models` that has the shapes of @p name. Local.
+ *
+ * @param name       a path before the last part of it does not matter
+ * @param model_out  appended to, on success only; the caller gives it back
+ * @return false: none is known
+ */
+bool me_known_model(const char *name, me_str *model_out);
+
+#endif /* MEMEST_CONFIG_KNOWN_MODELS_H */

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/megatron/yaml_presets.h"
+
+#include "base/input.h"
+#include "base/parse.h"
+#include "config/file.h"
+#include "config/known_models.h"
+#include "config/megatron/megatron_leaves.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    FILES_MAX = 16,
+    DEPTH_MAX = 8,
+    FOLDERS_ABOVE = 8,
+    GROUP_BYTES = 64
+};
+
+/** One gathering. */
+typedef struct gathering {
+    me_config *config;
+    me_arena *arena;
+    me_diag *diag;
+    me_yaml all;
+    me_str *missing;
+    int n_files;
+} gathering;
+
+/** In the tree of one of the folders above (Primus: configs). */
+static const char *const above[] = {
+    "primus/configs/models/megatron/",
+    "primus/configs/modules/megatron/",
+};
+
+static bool is_file(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/** Does the leaf name files? @p group_out has the folder that Hydra would look
+ *  in. */
+static bool names_files(const me_yaml_leaf *leaf, char group_out[GROUP_BYTES])
+{
+    static const char *const lists[] = {"extends", "includes", "bases"};
+    const char *first = leaf->n_values > 0 ? leaf->values[0] : "";
+    group_out[0] = '\0';
+    if (me_is_one_of(leaf->key, strlen(leaf->key), lists,
+                     sizeof lists / sizeof *lists)) {
+        return leaf->n_values > 0;
+    }
+    if (leaf->n_values != 1) {
+        return false;
+    }
+    if (strncmp(leaf->path, "defaults.", 9) == 0 && !leaf->is_list) {
+        const char *key = leaf->key + strspn(leaf->key, "./");
+        (void)snprintf(group_out, GROUP_BYTES, "%.*s", (int)strcspn(key, "@"),
+                       key);
+        return strchr(group_out, ' ') == NULL && first[0] != '_';
+    }
+    return me_leaf_is_named(leaf, "model|config") &&
+           (me_ends_with(first, ".yaml") || me_ends_with(first, ".yml"));
+}
+
+/** The folder of @p where, @p up above it, @p folder below that, @p name: is it
+ *  there? */
+static bool try_path(const char *where, int up, const char *folder,
+                     const char *name, me_str *path)
+{
+    const char *slash = strrchr(where, '/');
+    const bool has_end =
+        me_ends_with(name, ".yaml") || me_ends_with(name, ".yml");
+    me_str_fini(path);
+    me_str_append_n(path, where,
+                    slash == NULL ? 0 : (size_t)(slash - where) + 1);
+    for (int i = 0; i < up; i++) {
+        me_str_append(path, "../");
+    }
+    me_str_printf(path, "%s%s%s", folder, name, has_end ? "" : ".yaml");
+    return me_str_status(path) == ME_OK && is_file(me_str_text(path));
+}
+
+/** The file of @p name, or false: there is none. */
+static bool look(const char *where, const char *group, const char *name,
+                 me_str *path)
+{
+    char below[GROUP_BYTES + 1];
+    (void)snprintf(below, sizeof below, "%s/", group);
+    bool is_found = try_path(where, 0, "", name, path) ||
+                    (group[0] != '\0' && try_path(where, 0, below, name, path));
+    for (int up = 0; up < FOLDERS_ABOVE && !is_found; up++) {
+        for (size_t i = 0; i < sizeof above / sizeof *above && !is_found; i++) {
+            is_found = try_path(where, up, above[i], name, path);
+        }
+    }
+    return is_found;
+}
+
+/** A model that is known by its name stands in for the file. */
+static me_status take_known(gathering *g, const me_yaml_leaf *leaf,
+                            const char *name, bool *is_known_out)
+{
+    me_str model = {0};
+    *is_known_out = me_known_model(name, &model);
+    me_status status = me_str_status(&model);
+    if (status != ME_OK) {
+        status = me_fail(g->diag, status, "no memory for a model's name");
+    } else if (*is_known_out) {
+        status = me_config_read_file(g->config, me_str_text(&model), g->diag);
+    }
+    if (status == ME_OK && *is_known_out) {
+        status = me_config_assume(
+            g->config, g->diag,
+            "%.80s: %.80s is not here: its model is %s of configs/models",
+            leaf->key, name, me_str_text(&model));
+    }
+    me_str_fini(&model);
+    return status;
+}
+
+static void note_missing(gathering *g, const me_yaml_leaf *leaf,
+                         const char *name)
+{
+    me_str_append(g->missing, g->missing->length == 0 ? "" : ", ");
+    me_str_append_clean(g->missing, name, strlen(name));
+    me_str_printf(g->missing, " (%.60s, line %d)", leaf->key, leaf->line);
+}
+
+static me_status gather_text(gathering *g, const me_yaml_file *file, int depth);
+
+static me_status gather_file(gathering *g, const me_yaml_leaf *leaf,
+                             const char *path, int depth)
+{
+    me_str bytes = {0};
+    const char *where = me_arena_strdup(g->arena, path);
+    if (depth == DEPTH_MAX || ++g->n_files > FILES_MAX) {
+        return me_fail_at(g->diag, ME_ERR_CONFIG, leaf->where, leaf->line,
+                          "%.80s: more than %d levels or %d files; does a file "
+                          "name itself?",
+                          leaf->path, DEPTH_MAX, FILES_MAX);
+    }
+    me_status status =
+        where == NULL
+            ? me_fail(g->diag, ME_ERR_NOMEM, "no memory for a path")
+            : me_input_read(path, ME_INPUT_MAX_BYTES, g->diag, &bytes);
+    if (status == ME_OK) {
+        const me_yaml_file file = {where, me_str_text(&bytes), bytes.length};
+        status = gather_text(g, &file, depth + 1);
+    }
+    me_str_fini(&bytes);
+    return status;
+}
+
+/** `${NAME:other}.yaml`: the variable's value, else what stands behind the
+ *  colon. */
+static void expand(const char *text, me_str *name)
+{
+    const char *end = strchr(text, '}');
+    if (strncmp(text, "${", 2) != 0 || end == NULL) {
+        me_str_append(name, text);
+        return;
+    }
+    char variable[GROUP_BYTES];
+    const size_t n = strcspn(text + 2, ":}");
+    (void)snprintf(variable, sizeof variable, "%.*s", (int)n, text + 2);
+    const char *other = text[2 + n] == ':' ? text + 3 + n : end;
+    const char *value = getenv(variable);
+    if (value != NULL) {
+        me_str_append_clean(name, value, strlen(value));
+    } else {
+        me_str_append_n(name, other, (size_t)(end - other));
+    }
+    me_str_append(name, end + 1);
+}
+
+/** A file that a leaf names. */
+static me_status follow_name(gathering *g, const me_yaml_leaf *leaf,
+                             const char *group, const char *name, int depth)
+{
+    me_str path = {0};
+    bool is_known = false;
+    me_status status = ME_OK;
+    if (look(leaf->where, group, name, &path)) {
+        status = gather_file(g, leaf, me_str_text(&path), depth);
+    } else if (me_str_status(&path) == ME_OK) {
+        status = take_known(g, leaf, name, &is_known);
+        if (status == ME_OK && !is_known) {
+            note_missing(g, leaf, name);
+        }
+    }
+    me_str_fini(&path);
+    return status;
+}
+
+/** Files first that a leaf names. */
+static me_status follow(gathering *g, const me_yaml_leaf *leaf, int depth)
+{
+    char group[GROUP_BYTES];
+    me_status status = ME_OK;
+    const bool is_preset = names_files(leaf, group);
+    for (int i = 0; is_preset && status == ME_OK && i < leaf->n_values; i++) {
+        me_str name = {0};
+        expand(leaf->values[i], &name);
+        status = me_str_status(&name) == ME_OK
+                     ? follow_name(g, leaf, group, me_str_text(&name), depth)
+                     : me_fail(g->diag, ME_ERR_NOMEM, "no memory for a name");
+        me_str_fini(&name);
+    }
+    return status;
+}
+
+/** A later file's key takes the place of an earlier one's. */
+static void put(gathering *g, const me_yaml_leaf *leaf)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->all.count; i++) {
+        const me_yaml_leaf *old = &g->all.leaves[i];
+        if (old->where == leaf->where || strcmp(old->key, leaf->key) != 0) {
+            g->all.leaves[n++] = *old;
+        }
+    }
+    g->all.count = n;
+    g->all.leaves[g->all.count++] = *leaf;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX ends it
+static me_status gather_text(gathering *g, const me_yaml_file *file, int depth)
+{
+    me_yaml own = {0};
+    me_status status = me_yaml_parse(file->where, file->text, file->length,
+                                     g->arena, g->diag, &own);
+    for (size_t i = 0; status == ME_OK && i < own.count; i++) {
+        status = follow(g, &own.leaves[i], depth);
+    }
+    if (status == ME_OK && g->all.count + own.count > ME_YAML_LEAVES_MAX) {
+        status = me_fail_at(g->diag, ME_ERR_CONFIG, file->where, 0,
+                            "more values than a job has");
+    }
+    for (size_t i = 0; status == ME_OK && i < own.count; i++) {
+        char group[GROUP_BYTES];
+        if (names_files(&own.leaves[i], group)) {
+            continue; // what it names has been followed
+        }
+        if (g->n_files == 0) {
+            g->all.leaves[g->all.count++] = own.leaves[i];
+        } else {
+            put(g, &own.leaves[i]);
+        }
+    }
+    return status;
+}
+
+/** A recipe's name in a job that has no layers of its own. */
+static me_status take_recipe(gathering *g)
+{
+    const me_yaml_leaf *recipe = NULL;
+    for (size_t i = 0; i < g->all.count; i++) {
+        const me_yaml_leaf *leaf = &g->all.leaves[i];
+        if (me_leaf_is_named(leaf, "num_layers")) {
+            return ME_OK;
+        }
+        if (me_leaf_is_named(leaf, "_target_|recipe|recipe_name|factory") &&
+            leaf->n_values == 1) {
+            recipe = recipe == NULL ? leaf : recipe;
+        }
+    }
+    bool is_known = recipe == NULL;
+    me_status status = ME_OK;
+    for (const char *at = is_known ? "" : recipe->values[0];
+         status == ME_OK && !is_known && *at != '\0';) {
+        char part[GROUP_BYTES];
+        const size_t n = strcspn(at, ".");
+        (void)snprintf(part, sizeof part, "%.*s", (int)n, at);
+        status = take_known(g, recipe, part, &is_known);
+        at += n + (at[n] == '.');
+    }
+    if (status == ME_OK && recipe != NULL) {
+        note_missing(g, recipe, recipe->values[0]);
+    }
+    return status;
+}
+
+me_status me_yaml_gather(me_config *config, const me_yaml_file *file,
+                         me_arena *arena, me_diag *diag, me_yaml *yaml_out,
+                         me_str *missing)
+{
+    gathering g = {
+        .config = config,
+        .arena = arena,
+        .diag = diag,
+        .all = {.leaves = me_arena_alloc(arena, ME_YAML_LEAVES_MAX,
+                                         sizeof *g.all.leaves)},
+        .missing = missing,
+    };
+    me_status status =
+        g.all.leaves == NULL
+            ? me_fail(diag, ME_ERR_NOMEM, "no memory for a job in YAML")
+            : gather_text(&g, file, 0);
+    if (status == ME_OK) {
+        status = take_recipe(&g);
+    }
+    if (status == ME_OK) {
+        *yaml_out = g.all;
+    }
+    return status;
+}
