@@ -191,9 +191,12 @@ static bool is_of_slurm(const char *name)
     return me_launch_ranks_variable(&ranks, name, "");
 }
 
-/** Variables of a launch that can matter to memory or to the ranks. */
+/** Variables of a launch that can matter to memory or to the ranks, which
+ *  ms-swift takes from two. */
 static bool is_kept(const char *variable, me_arena *arena)
 {
+    static const char *const ranks[] = {"WORLD_SIZE", "NPROC_PER_NODE",
+                                        "NNODES"};
     const size_t length = strcspn(variable, "=");
     char *name = me_arena_strdup(arena, variable);
     if (name == NULL || variable[length] == '\0' ||
@@ -202,7 +205,8 @@ static bool is_kept(const char *variable, me_arena *arena)
     }
     name[length] = '\0';
     const me_variable_rule *rule = me_variable_rule_find(name);
-    return strcmp(name, "WORLD_SIZE") == 0 || is_of_slurm(name) ||
+    return me_is_one_of(name, length, ranks, sizeof ranks / sizeof *ranks) ||
+           is_of_slurm(name) ||
            (rule != NULL && rule->kind != ME_VARIABLE_NO_EFFECT);
 }
 

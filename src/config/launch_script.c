@@ -4,13 +4,26 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
+#include "config/megatron/trainers.h"
 #include "config/torchtitan/torchtitan.h"
 
 #include <string.h>
 
+/** Scripts by name; of one name those first whose flag has to follow. */
 static const me_launch_script scripts[] = {
-    {"pretrain_gpt.py", "pretrain_gpt", me_megatron_read},
-    {"train.py", "torchtitan.train", me_torchtitan_read_flags},
+    {"pretrain_gpt.py", "pretrain_gpt", me_megatron_read, NULL},
+    {"train.py", "slime.train", me_slime_read, "--actor-num-nodes"},
+    {"train_async.py", "slime.train_async", me_slime_read, "--actor-num-nodes"},
+    {"train.py", "miles.train", me_slime_read, "--hf-checkpoint"},
+    {"train.py", "torchtitan.train", me_torchtitan_read_flags, NULL},
+    {"main_ppo.py", "verl.trainer.main_ppo", me_verl_read, NULL},
+    {"main_dapo.py", "recipe.dapo.main_dapo", me_verl_read, NULL},
+    {"megatron", "megatron", me_swift_read, "sft"},
+    {"megatron", "megatron", me_swift_read, "pt"},
+    {"megatron", "megatron", me_swift_read, "rlhf"},
+    {"_megatron/sft.py", "swift.cli._megatron.sft", me_swift_read, NULL},
+    {"_megatron/pt.py", "swift.cli._megatron.pt", me_swift_read, NULL},
+    {"_megatron/rlhf.py", "swift.cli._megatron.rlhf", me_swift_read, NULL},
 };
 
 /** Words in the names of scripts that Megatron-LM core_v0.19.0 and its forks
@@ -42,12 +55,26 @@ static bool is_called(const char *word, const char *name)
            (before == 0 || word[before - 1] == '/' || strlen(name) > 10);
 }
 
-static const me_launch_script *find(const char *word)
+static bool has_flag(int argc, const char *const *argv, const char *flag)
+{
+    const size_t length = strlen(flag);
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], flag, length) == 0 &&
+            (argv[i][length] == '\0' || argv[i][length] == '=')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const me_launch_script *find(int argc, const char *const *argv)
 {
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-        if (is_called(word, scripts[i].path) ||
-            is_called(word, scripts[i].module)) {
-            return &scripts[i];
+        const me_launch_script *script = &scripts[i];
+        if ((is_called(argv[0], script->path) ||
+             is_called(argv[0], script->module)) &&
+            (script->flag == NULL || has_flag(argc, argv, script->flag))) {
+            return script;
         }
     }
     return NULL;
@@ -71,18 +98,6 @@ static bool is_foreign(const me_launch_script *script, int argc,
         }
     }
     return true;
-}
-
-static bool has_flag(int argc, const char *const *argv, const char *flag)
-{
-    const size_t length = strlen(flag);
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], flag, length) == 0 &&
-            (argv[i][length] == '\0' || argv[i][length] == '=')) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /** Is one of @p words a part of @p name between `_`, `-`, `.` and digits? */
@@ -149,14 +164,14 @@ static me_status guess(me_config *config, int argc, const char *const *argv,
 
 bool me_launch_script_is_known(int argc, const char *const *argv)
 {
-    return find(argv[0]) != NULL || has_flags_of_megatron(argc, argv);
+    return find(argc, argv) != NULL || has_flags_of_megatron(argc, argv);
 }
 
 me_status me_launch_script_choose(me_config *config, int argc,
                                   const char *const *argv, me_diag *diag,
                                   const me_launch_script **script_out)
 {
-    const me_launch_script *found = find(argv[0]);
+    const me_launch_script *found = find(argc, argv);
     const bool foreign = found != NULL && is_foreign(found, argc, argv);
     *script_out = foreign ? NULL : found;
     const me_status status = *script_out == NULL

@@ -16,6 +16,8 @@ typedef struct me_launch_script {
     const char *module; /**< its name after -m */
     me_status (*read)(me_config *config, int argc, const char *const *argv,
                       me_diag *diag);
+    const char *flag; /**< a word that tells it from others of the name; NULL:
+                           none need be there */
 } me_launch_script;
 
 /** The script that a command without one means: Megatron-LM's pretrain_gpt.py.

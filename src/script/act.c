@@ -222,11 +222,12 @@ static int count(int argc, char **argv)
     return me_guise_start(argv + at);
 }
 
-/** Can this word be what a container or a profiler starts? */
-static bool is_started(const char *word)
+/** Can this word be what a container or a profiler starts? @p next NULL: it is the
+ *  last. */
+static bool is_started(const char *word, const char *next)
 {
     switch (me_guise_find(word)) {
-    case ME_GUISE_LAUNCH:
+    case ME_GUISE_LAUNCH: return me_guise_may_start(word, next);
     case ME_GUISE_COUNT:
     case ME_GUISE_AROUND:
     case ME_GUISE_SHELL: return true;
@@ -251,7 +252,7 @@ static int around(int argc, char **argv)
     static const char *const setters[] = {"-e", "--env"};
     for (int i = 1; i < argc; i++) {
         const size_t length = strcspn(argv[i], "=");
-        if (is_started(argv[i])) {
+        if (is_started(argv[i], i + 1 < argc ? argv[i + 1] : NULL)) {
             return me_guise_start(argv + i);
         }
         if (me_is_one_of(argv[i], length, setters, 2) &&

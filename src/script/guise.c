@@ -8,7 +8,7 @@
 static const me_guise rows[] = {
     {"python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 "
      "python3.13 python3.14 torchrun deepspeed accelerate colossalai composer "
-     "horovodrun torchx",
+     "horovodrun torchx megatron swift",
      ME_GUISE_LAUNCH},
     {"srun mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
      "mpirun.mpich mpiexec.mpich orterun prterun",
@@ -97,4 +97,14 @@ me_guise_kind me_guise_find(const char *word)
         }
     }
     return ME_GUISE_UNKNOWN;
+}
+
+bool me_guise_may_start(const char *word, const char *next)
+{
+    static const char commands[] = "sft pt rlhf infer export";
+    const char *name = me_guise_base(word);
+    const bool is_ambiguous =
+        strcmp(name, "megatron") == 0 || strcmp(name, "swift") == 0;
+    return !is_ambiguous ||
+           (next != NULL && has_name(commands, next, strlen(next)));
 }

@@ -8,6 +8,7 @@
 #ifndef MEMEST_SCRIPT_GUISE_H
 #define MEMEST_SCRIPT_GUISE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** What becomes of a command. */
@@ -39,6 +40,11 @@ const me_guise *me_guise_rows(size_t *count_out);
 /** What a command is, by its name or a path that ends in it. `python3.11` is
  *  `python3`. Local. */
 me_guise_kind me_guise_find(const char *word);
+
+/** Is a word in the midst of a command, which names a launcher, one? What
+ *  environments are called too (`conda activate megatron`) is with a command of its
+ *  own behind it alone. @p next NULL: it is the last word. Local. */
+bool me_guise_may_start(const char *word, const char *next);
 
 /** The last part of a path. */
 const char *me_guise_base(const char *word);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* slime's and miles' train.py: Megatron-LM's flags beside their own
+ * (slime/utils/arguments.py), and what they set where nothing does
+ * (slime/backends/megatron_utils/arguments.py, set_default_megatron_args()). */
+#include "base/parse.h"
+#include "config/config_private.h"
+#include "config/megatron/megatron_arguments.h"
+#include "config/megatron/trainers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    WORDS_ADDED = 16,
+    NUMBER_BYTES = 24,
+    TOKENS_DEFAULT = 4096 /**< of seq_length */
+};
+
+/** The value of the last `--flag value` or `--flag=value`, or NULL. */
+static const char *value_of(int argc, const char *const *argv, const char *flag)
+{
+    const size_t length = strlen(flag);
+    const char *value = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (strncmp(argv[i], flag, length) == 0 && argv[i][length] == '=') {
+            value = argv[i] + length + 1;
+        } else if (strcmp(argv[i], flag) == 0 && i + 1 < argc) {
+            value = argv[i + 1];
+        }
+    }
+    return value;
+}
+
+static bool has_flag(int argc, const char *const *argv, const char *flag)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], flag) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t number_of(int argc, const char *const *argv, const char *flag,
+                          uint64_t other)
+{
+    const char *value = value_of(argc, argv, flag);
+    uint64_t number = 0;
+    return value != NULL && me_parse_u64(value, &number) == ME_OK && number > 0
+               ? number
+               : other;
+}
+
+/** The actor's nodes and cards, whatever started the script: Ray starts them. */
+static me_status set_ranks(me_config *config, int argc, const char *const *argv,
+                           me_diag *diag)
+{
+    const uint64_t most = 1 << 20;
+    const uint64_t nodes = number_of(argc, argv, "--actor-num-nodes", 1);
+    const uint64_t cards =
+        number_of(argc, argv, "--actor-num-gpus-per-node", 8);
+    char text[NUMBER_BYTES];
+    (void)snprintf(text, sizeof text, "%" PRIu64,
+                   (nodes < most ? nodes : most) *
+                       (cards < most ? cards : most));
+    return me_config_set(config, "parallel.world_size", text, diag);
+}
+
+/** Tokens of a micro-batch: as many as --max-tokens-per-gpu lets be in one, or a
+ *  prompt with the longest response. */
+static me_status assume_tokens(me_config *config, uint64_t tokens,
+                               bool is_dynamic, me_diag *diag)
+{
+    return is_dynamic
+               ? me_config_assume(config, diag,
+                                  "a micro-batch has %" PRIu64
+                                  " tokens, all that --max-tokens-per-gpu lets "
+                                  "be in one, of every card of a context group",
+                                  tokens)
+               : me_config_assume(config, diag,
+                                  "a sample has %" PRIu64
+                                  " tokens; a longer prompt with its response "
+                                  "takes more",
+                                  tokens);
+}
+
+/** What shares the cards with the step that is answered. */
+static me_status note(me_config *config, int argc, const char *const *argv,
+                      me_diag *diag)
+{
+    const me_effect some = ME_HIGHER(SOME);
+    const me_effect more = ME_HIGHER(ANY);
+    const me_status status = me_config_add_not_modelled(
+        config, "slime's losses",
+        "of log-probabilities and entropies of the logits; the step is "
+        "estimated as pretrain_gpt.py's",
+        some, diag);
+    return status != ME_OK || !has_flag(argc, argv, "--colocate")
+               ? status
+               : me_config_add_not_modelled(
+                     config, "the rollout engine",
+                     "its weights and cache, as far as it keeps them while the "
+                     "actor trains",
+                     more, diag);
+}
+
+/** The command's words, and what slime sets beside them. */
+typedef struct slime_words {
+    const char **words;
+    int n;
+    int n_given;
+} slime_words;
+
+static bool is_said(const slime_words *w, const char *flag)
+{
+    return value_of(w->n_given, w->words, flag) != NULL ||
+           has_flag(w->n_given, w->words, flag);
+}
+
+/** @p value NULL: the flag takes none, or there was no memory for it. */
+static void say(slime_words *w, const char *flag, const char *value)
+{
+    w->words[w->n++] = flag;
+    if (value != NULL) {
+        w->words[w->n++] = value;
+    }
+}
+
+static const char *copy_number(me_config *config, uint64_t number)
+{
+    char text[NUMBER_BYTES];
+    (void)snprintf(text, sizeof text, "%" PRIu64, number);
+    return me_arena_strdup(config->own->text, text);
+}
+
+/** Samples of a step: of all rollouts, divided among the steps. */
+static uint64_t batch_of(const slime_words *w)
+{
+    const int n = w->n_given;
+    const uint64_t rollouts =
+        number_of(n, w->words, "--rollout-batch-size", 1) *
+        number_of(n, w->words, "--n-samples-per-prompt", 1);
+    return rollouts / number_of(n, w->words, "--num-steps-per-rollout", 1);
+}
+
+static void say_defaults(slime_words *w, const char *tokens, const char *batch,
+                         bool is_dynamic)
+{
+    if (is_dynamic || !is_said(w, "--seq-length")) {
+        say(w, "--seq-length", tokens);
+        say(w, "--max-position-embeddings", tokens);
+    }
+    if (is_dynamic || !is_said(w, "--micro-batch-size")) {
+        say(w, "--micro-batch-size", "1");
+    }
+    if (!is_said(w, "--global-batch-size")) {
+        say(w, "--global-batch-size", batch);
+    }
+    if (!is_said(w, "--fp16")) {
+        say(w, "--bf16", NULL);
+    }
+    say(w, "--use-distributed-optimizer", NULL);
+}
+
+me_status me_slime_read(me_config *config, int argc, const char *const *argv,
+                        me_diag *diag)
+{
+    slime_words w = {
+        .words = me_arena_alloc(config->own->text, (size_t)argc + WORDS_ADDED,
+                                sizeof *w.words),
+        .n = argc,
+        .n_given = argc,
+    };
+    for (int i = 0; w.words != NULL && i < argc; i++) {
+        w.words[i] = argv[i];
+    }
+    const char *most = value_of(argc, argv, "--max-tokens-per-gpu");
+    const uint64_t tokens =
+        most != NULL
+            ? number_of(argc, argv, "--max-tokens-per-gpu", TOKENS_DEFAULT) *
+                  number_of(argc, argv, "--context-parallel-size", 1)
+            : number_of(argc, argv, "--rollout-max-response-len",
+                        TOKENS_DEFAULT);
+    const char *checkpoint = value_of(argc, argv, "--hf-checkpoint");
+    const char *length = copy_number(config, tokens);
+    const char *batch =
+        w.words == NULL ? NULL : copy_number(config, batch_of(&w));
+    if (length == NULL || batch == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for the launch command");
+    }
+    say_defaults(&w, length, batch, most != NULL);
+    me_status status = ME_OK;
+    if (value_of(argc, argv, "--num-layers") == NULL && checkpoint != NULL) {
+        status = me_trainer_read_model(config, "--hf-checkpoint", checkpoint,
+                                       diag, NULL);
+    }
+    if (status == ME_OK) {
+        status = me_megatron_read(config, w.n, w.words, diag);
+    }
+    if (status == ME_OK) {
+        status = set_ranks(config, argc, argv, diag);
+    }
+    if (status == ME_OK) {
+        status = note(config, argc, argv, diag);
+    }
+    return status == ME_OK ? assume_tokens(config, tokens, most != NULL, diag)
+                           : status;
+}

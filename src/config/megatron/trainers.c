@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/megatron/trainers.h"
+
+#include "base/parse.h"
+#include "config/config_private.h"
+#include "config/file.h"
+#include "config/hub_cache.h"
+#include "config/known_models.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    ARENA_BYTES = 64 << 20
+};
+
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0;
+}
+
+/** By its name, which the job says. */
+static me_status read_known(me_config *config, const char *flag,
+                            const char *name, me_diag *diag)
+{
+    me_str model = {0};
+    const bool is_known = me_known_model(name, &model);
+    me_status status = me_str_status(&model);
+    if (status != ME_OK) {
+        status = me_fail(diag, status, "no memory for a model's name");
+    } else if (!is_known) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "%.60s %.80s: no folder with a config.json, not in "
+                         "Hugging Face's cache, and no known name: give memest "
+                         "--model with its config.json or a name of `memest "
+                         "list models`",
+                         flag, name);
+    } else {
+        status = me_config_read_file(config, me_str_text(&model), diag);
+    }
+    if (status == ME_OK) {
+        status = me_config_assume(
+            config, diag,
+            "the model of %.60s %.80s is %s of configs/models, since its "
+            "config.json is not on this machine",
+            flag, name, me_str_text(&model));
+    }
+    me_str_fini(&model);
+    return status;
+}
+
+me_status me_trainer_read_model(me_config *config, const char *flag,
+                                const char *name, me_diag *diag,
+                                bool *is_file_out)
+{
+    me_str cached = {0};
+    if (me_config_is_set(config, "model.num_layers")) {
+        return ME_OK;
+    }
+    me_hub_cached(name, NULL, &cached);
+    const bool is_file = cached.length > 0 || is_there(name);
+    me_str_fini(&cached);
+    if (is_file_out != NULL) {
+        *is_file_out = is_file;
+    }
+    return is_file ? me_config_read_file(config, name, diag)
+                   : read_known(config, flag, name, diag);
+}
+
+me_status me_leaf_list_init(me_leaf_list *list, me_diag *diag)
+{
+    *list = (me_leaf_list){.arena = me_arena_create(ARENA_BYTES, "arguments")};
+    list->yaml.leaves = list->arena == NULL
+                            ? NULL
+                            : me_arena_alloc(list->arena, ME_YAML_LEAVES_MAX,
+                                             sizeof *list->yaml.leaves);
+    return list->yaml.leaves == NULL
+               ? me_fail(diag, ME_ERR_NOMEM, "no memory for arguments")
+               : ME_OK;
+}
+
+me_status me_leaf_list_add(me_leaf_list *list, const char *path,
+                           const char *const *values, int n_values,
+                           const char *where, me_diag *diag)
+{
+    const char *copy = me_arena_strdup(list->arena, path);
+    const char **all =
+        me_arena_alloc(list->arena, (size_t)n_values + 1, sizeof *all);
+    bool is_copied = copy != NULL && all != NULL;
+    for (int i = 0; is_copied && i < n_values; i++) {
+        all[i] = me_arena_strdup(list->arena, values[i]);
+        is_copied = all[i] != NULL;
+    }
+    if (!is_copied) {
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for arguments");
+    }
+    if (list->yaml.count == ME_YAML_LEAVES_MAX) {
+        return me_fail(diag, ME_ERR_CONFIG, "more arguments than a job has");
+    }
+    const char *dot = strrchr(copy, '.');
+    list->yaml.leaves[list->yaml.count++] = (me_yaml_leaf){
+        .path = copy,
+        .key = dot == NULL ? copy : dot + 1,
+        .values = all,
+        .n_values = n_values,
+        .is_list = n_values != 1,
+        .is_plain = true,
+        .where = where,
+    };
+    return ME_OK;
+}
+
+me_status me_leaf_list_add_number(me_leaf_list *list, const char *path,
+                                  uint64_t number, const char *where,
+                                  me_diag *diag)
+{
+    char text[24];
+    const char *value = text;
+    (void)snprintf(text, sizeof text, "%" PRIu64, number);
+    return me_leaf_list_add(list, path, &value, 1, where, diag);
+}
+
+const me_yaml_leaf *me_leaf_list_find(const me_leaf_list *list,
+                                      const char *path)
+{
+    for (size_t i = list->yaml.count; i-- > 0;) {
+        if (strcmp(list->yaml.leaves[i].path, path) == 0) {
+            return &list->yaml.leaves[i];
+        }
+    }
+    return NULL;
+}
+
+uint64_t me_leaf_list_number(const me_leaf_list *list, const char *path,
+                             uint64_t other)
+{
+    const me_yaml_leaf *leaf = me_leaf_list_find(list, path);
+    uint64_t number = 0;
+    return leaf != NULL && leaf->n_values == 1 &&
+                   me_parse_u64(leaf->values[0], &number) == ME_OK
+               ? number
+               : other;
+}
+
+me_status me_leaf_list_add_model(me_leaf_list *list, const me_config *config,
+                                 const char *where, me_diag *diag)
+{
+    static const struct {
+        const char *key;
+        const char *option;
+    } rows[] = {
+        {"num_experts", "moe.num_experts"},
+        {"moe_shared_expert_intermediate_size",
+         "moe.shared_expert_intermediate_size"},
+        {"multi_latent_attention", "model.multi_latent_attention"},
+    };
+
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < sizeof rows / sizeof *rows; i++) {
+        me_str text = {0};
+        const me_option *option = me_option_find(rows[i].option);
+        me_option_format(option, config, &text);
+        const char *value = me_str_text(&text);
+        if (strcmp(value, "0") != 0 && strcmp(value, "none") != 0 &&
+            strcmp(value, "false") != 0) {
+            status =
+                me_leaf_list_add(list, rows[i].key, &value, 1, where, diag);
+        }
+        me_str_fini(&text);
+    }
+    return status;
+}
