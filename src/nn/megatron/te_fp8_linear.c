@@ -350,6 +350,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (full != gx[INPUT_X]) {
         me_drop(e, full);
     }
+    gx[INPUT_X] = me_te_op_view(e, gx[INPUT_X]); // dgrad.view(inp_shape)
     reduce_first(nn, node);
 }
 
@@ -398,7 +399,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_tensor *norm[3] = {NULL, NULL, NULL};
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
                              linear->norm_bias != NULL, norm);
-    gx[INPUT_X] = norm[0];
+    gx[INPUT_X] = me_te_op_view(e, norm[0]);
     gx[INPUT_NORM_WEIGHT] = norm[1];
     gx[INPUT_NORM_BIAS] = norm[2];
     if (dn != full) {
