@@ -253,9 +253,13 @@ static me_quantized gather_input(me_nn *nn, const me_linear *linear,
 }
 
 /** The saved copy goes, with its scale where that is no number that others
- *  share. */
-static void clear_saved_copy(me_nn *nn, me_node *node)
+ *  share. A layer without a norm clears what it multiplied alone: where that was
+ *  gathered, the saved part stays as long as its node. */
+static void clear_saved_copy(me_nn *nn, const me_linear *linear, me_node *node)
 {
+    if (linear->norm_weight == NULL && gathers(nn, linear)) {
+        return;
+    }
     me_saved_clear_data(nn->e, node, SAVED_DATA);
     if (me_fp8_row_of(nn)->scale_shape != NULL) {
         me_saved_clear_data(nn->e, node, SAVED_SCALE);
@@ -297,7 +301,7 @@ static me_tensor *multiply_backward(me_node *node, const me_tensor *part,
     me_fp8_gathered(nn, &gathering);
     transpose(linear, part, gy, &total, gradient);
     gx[INPUT_WEIGHT] = weight_gradient(nn, node, linear, gy);
-    clear_saved_copy(nn, node);
+    clear_saved_copy(nn, linear, node);
     me_fp8_drop(nn, &total);
     return linear->overlap.bulk_wgrad ? me_te_copy_out(nn, like) : dx;
 }
