@@ -30,7 +30,8 @@ typedef struct me_parameter {
     me_dtype dtype;       /**< that its module was built with */
     bool is_made_on_host; /**< moved to the device after the model is built */
     bool is_made_in_params_dtype; /**< there, and so not cast any more */
-    bool is_tensor_sharded;       /**< each tensor rank has another part */
+    bool is_tensor_sharded;       /**< each tensor rank has another part, as
+                                       `tensor_model_parallel` says */
     bool is_sequence_parallel; /**< its gradient is summed over tensor ranks */
     bool is_qk_norm;           /**< of the norm of queries or keys */
     bool is_shared_embedding;  /**< tied word embeddings under a pipeline */

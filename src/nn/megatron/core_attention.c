@@ -242,7 +242,8 @@ static void create_softmax_offset(me_nn *nn, me_core_attention *core)
                                        .name = "softmax_offset",
                                        .module = core->module,
                                        .shape = shape,
-                                       .is_tensor_sharded = true,
+                                       // its heads; no attribute says so
+                                       .is_tensor_sharded = false,
                                    },
                                    ME_DTYPE_FLOAT32);
     }
