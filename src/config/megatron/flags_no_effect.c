@@ -264,7 +264,6 @@ const me_flag_rule me_flags_no_effect[] = {
      "--iter-per-epoch:i --head-lr-mult:f --dino-local-crops-number:i "
      "--retriever-report-topk-accuracies:+i --img-w:i",
      .note = "of BERT, retrieval or vision models; a GPT reads none"},
-    {"--enable-experimental", .note = "only lets other flags pass"},
     {"--enable-ft-package --calc-ft-timeouts --ft-num-warmup-iters:i "
      "--fault-injector-ranks:s --fault-injector-num-ranks:i "
      "--fault-injector-fault-types:s --fault-injector-fault-probabilities:s "

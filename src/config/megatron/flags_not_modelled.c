@@ -65,6 +65,10 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_HIGHER(SMALL)},
     {"--qk-clip-alpha:f --qk-clip-threshold:f", .needs = "--qk-clip",
      .note = "clipping of queries and keys", .effect = ME_HIGHER(SMALL)},
+    {"--enable-experimental", .needs = "--moe-permute-fusion",
+     .note = "fused kernels that pad routing maps and convert indices; "
+             "without experts it only lets other flags pass",
+     .effect = ME_EITHER(SMALL)},
     {"--attention-output-gate",
      .note = "gated attention output, more parameters",
      .effect = ME_HIGHER(ANY)},

@@ -132,6 +132,11 @@ static me_status check_padding(const me_config *config, me_diag *diag)
          "needs train.fp8 = e4m3 or hybrid (--fp8-format)"},
         {is_on && config->moe.token_dispatcher == ME_DISPATCHER_ALL_GATHER,
          "does not go with moe.token_dispatcher = allgather"},
+        {is_on && config->moe.router_fusion &&
+             config->moe.token_dispatcher == ME_DISPATCHER_ALL_TO_ALL,
+         "does not go with moe.router_fusion = true "
+         "(--moe-router-fusion): the map is padded in place, which the fused "
+         "router has saved for its backward"},
     };
     return CHECK(needs, ME_ERR_CONFIG,
                  "moe.router_padding_for_quantization = true");

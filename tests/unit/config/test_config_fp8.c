@@ -36,6 +36,10 @@ static const char *const cases[][2] = {
     {FP8 "recompute.granularity=selective recompute.moe_act=true "
          "moe.num_experts=4 moe.grouped_gemm=true",
      "delayed scaling does not support their recomputation"},
+    {OTHER "moe.num_experts=4 moe.grouped_gemm=true "
+           "moe.token_dispatcher=alltoall "
+           "moe.router_padding_for_quantization=true moe.router_fusion=true",
+     "the map is padded in place"},
     {OTHER "recompute.granularity=selective recompute.layernorm=true", ""},
     {FP8 "train.fp8_recipe=custom", "its quantizers are the user's own"},
     {FP8 "train.params_dtype=float16", "is modelled with train.params_dtype = "
