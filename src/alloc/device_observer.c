@@ -20,13 +20,16 @@ struct me_device_observer {
     me_diag diag;
 };
 
-/** Is it memory of an operation that asks for a cuDNN handle? */
+/** Is it memory of an operation that asks for a cuDNN handle: PyTorch's, or
+ *  Transformer Engine's, which are a thread's own as well (HandleManager)? */
 static bool uses_cudnn(const char *op)
 {
     static const char *const ops[] = {
-        "cudnn_workspace", "convolution", "convolution_backward",
-        "cudnn_batch_norm", "cudnn_batch_norm_backward"};
-    for (size_t i = 0; *op == 'c' && i < sizeof ops / sizeof ops[0]; i++) {
+        "cudnn_workspace",      "convolution",    "cudnn_batch_norm",
+        "convolution_backward", "fused_attn_fwd", "cudnn_batch_norm_backward",
+        "fused_attn_bwd"};
+    const bool can_be = *op == 'c' || *op == 'f';
+    for (size_t i = 0; can_be && i < sizeof ops / sizeof ops[0]; i++) {
         if (strcmp(op, ops[i]) == 0) {
             return true;
         }

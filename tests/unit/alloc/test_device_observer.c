@@ -109,32 +109,33 @@ static void test_device_observer__follows_first_uses(void **state)
     me_device_observer_destroy(o);
 }
 
-/* A handle for each host thread that runs cuDNN's operations. */
+/* A handle for each host thread that runs cuDNN's operations, by PyTorch or by
+ * Transformer Engine. */
 static void test_device_observer__makes_cudnn_handles(void **state)
 {
     (void)state;
-    static const me_event images[] = {
-        {.kind = ME_EVENT_ALLOC,
-         .op = "convolution",
-         .phase = ME_PHASE_FORWARD},
-        {.kind = ME_EVENT_ALLOC,
-         .op = "cudnn_batch_norm",
-         .phase = ME_PHASE_FORWARD},
-        {.kind = ME_EVENT_ALLOC,
-         .op = "cudnn_batch_norm_backward",
-         .phase = ME_PHASE_BACKWARD},
-        {.kind = ME_EVENT_ALLOC,
-         .op = "convolution_backward",
-         .phase = ME_PHASE_BACKWARD},
+
+    static const char *const ops[][4] = {
+        {"convolution", "cudnn_batch_norm", "cudnn_batch_norm_backward",
+         "convolution_backward"},
+        {"fused_attn_fwd", "fused_attn_fwd", "fused_attn_bwd",
+         "fused_attn_bwd.workspace"},
     };
+
     static const uint64_t want[] = {106, 106, 111, 111};
-    me_device_observer *o = make();
-    tell(o, &kernel);
-    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
-        tell(o, &images[i]);
-        assert_int_equal(mib(o), want[i]);
+    for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++) {
+        me_device_observer *o = make();
+        tell(o, &kernel);
+        for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+            const me_event event = {.kind = ME_EVENT_ALLOC,
+                                    .op = ops[k][i],
+                                    .phase = i < 2 ? ME_PHASE_FORWARD
+                                                   : ME_PHASE_BACKWARD};
+            tell(o, &event);
+            assert_int_equal(mib(o), want[i]);
+        }
+        me_device_observer_destroy(o);
     }
-    me_device_observer_destroy(o);
 }
 
 static void tell_pool(void *self, uint64_t bytes, const me_event *event)
