@@ -154,13 +154,16 @@ static const char *check_creation(me_random *random)
                 me_grid_group(&grid, (me_group_kind)kind, rank).size > 0;
             // The world's group is not made; it is there. Copies of stages
             // are not Megatron-LM's, and parts of data-parallel and of
-            // context-parallel groups are made where they are asked for.
+            // context-parallel groups are made where they are asked for, as
+            // Transformer Engine makes those of its user buffers.
             const bool is_made = kind != ME_GROUP_WORLD &&
                                  kind != ME_GROUP_STAGE_COPIES &&
                                  kind != ME_GROUP_DATA_SHARD &&
                                  kind != ME_GROUP_DATA_REPLICATE &&
                                  kind != ME_GROUP_CONTEXT_HEADS &&
                                  kind != ME_GROUP_CONTEXT_RING &&
+                                 kind != ME_GROUP_USER_BUFFERS &&
+                                 kind != ME_GROUP_USER_BUFFERS_WORLD &&
                                  kind != ME_GROUP_PARTIAL_DATA_CONTEXT &&
                                  kind != ME_GROUP_PARTIAL_EXPERT_DATA &&
                                  kind != ME_GROUP_INTER_INSTANCE;
