@@ -167,7 +167,8 @@ static int run_serial(const me_transport *transport, const me_cli *cli,
     } else if (strcmp(cli->command, "list") == 0) {
         status = me_list_command(cli, diag, &text);
     } else if (strcmp(cli->command, "diff") == 0) {
-        status = me_diff_command(cli, diag, &text, &differs);
+        status = me_diff_command(cli, me_shows_progress(transport), diag, &text,
+                                 &differs);
     } else {
         status = replay(cli, diag, &text, &is_oom);
     }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "diff/diff.h"
 
 #include <string.h>
@@ -35,8 +36,8 @@ static me_status compare(const me_cli *cli, const me_profile *a,
                : me_fail(diag, status, "no host memory for the text");
 }
 
-me_status me_diff_command(const me_cli *cli, me_diag *diag, me_str *text,
-                          bool *differs_out)
+me_status me_diff_command(const me_cli *cli, bool shows_progress, me_diag *diag,
+                          me_str *text, bool *differs_out)
 {
     const uint64_t lost = me_alloc_lost();
     uint64_t within = 0;
@@ -44,12 +45,17 @@ me_status me_diff_command(const me_cli *cli, me_diag *diag, me_str *text,
     me_profile *b = NULL;
     me_diff diff = {.pairs = NULL};
     me_status status = read_flags(cli, diag, &within);
+    me_progress progress = {.total = 0};
+    me_progress_begin(&progress, shows_progress, "files read", 2);
     if (status == ME_OK) {
         status = me_profile_read(cli->operand, diag, &a);
+        me_progress_step(&progress);
     }
     if (status == ME_OK) {
         status = me_profile_read(cli->second, diag, &b);
+        me_progress_step(&progress);
     }
+    me_progress_end(&progress);
     if (status == ME_OK) {
         status = compare(cli, a, b, diag, &diff, text);
         *differs_out = cli->within != NULL && diff.largest_bytes > within;

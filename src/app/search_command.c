@@ -34,9 +34,7 @@ static bool show_progress(void *self, const me_candidate *candidate,
     me_progress *progress = self;
     (void)candidate;
     (void)done;
-    if (progress->total == 0) { // how many there are is known by now
-        me_progress_begin(progress, true, "candidates decided", count);
-    }
+    progress->total = count; // which is known by now
     me_progress_step(progress);
     return true;
 }
@@ -136,6 +134,9 @@ int me_search(me_transport *transport, const me_cli *cli, me_diag *diag)
         status = me_config_agree(transport, c.job, diag);
     }
     if (status == ME_OK) {
+        me_progress_begin(&c.progress, me_shows_progress(transport),
+                          "candidates decided", 0);
+        c.progress.may_end_early = true; // bounds decide the rest at once
         const me_search_request request = request_of(&c);
         status = me_search_run_create(transport, &request, c.job, diag, &c.run);
         me_progress_end(&c.progress);

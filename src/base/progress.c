@@ -48,8 +48,9 @@ int me_progress_line(const me_progress *progress, uint32_t done,
     }
     const uint64_t left_ms = passed_ms * (progress->total - done) / done;
     const int length =
-        snprintf(line, LINE, "  %u of %u %s, %llu s left", (unsigned)done,
+        snprintf(line, LINE, "  %u of %u %s, %s%llu s left", (unsigned)done,
                  (unsigned)progress->total, progress->what,
+                 progress->may_end_early ? "at most " : "",
                  (unsigned long long)((left_ms + SECOND_MS - 1) / SECOND_MS));
     return length < LINE ? length : LINE - 1;
 }

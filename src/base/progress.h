@@ -18,6 +18,8 @@ typedef struct me_progress {
     const char *what;      /**< "programs"; static */
     uint32_t total;        /**< steps */
     bool is_on;            /**< somebody can see it */
+    bool may_end_early;    /**< what is left may be done in one go: the time is
+                                the most that it will take */
     uint64_t start_ms;     /**< of a clock that only goes forward */
     atomic_uint done;      /**< steps */
     atomic_ullong last_ms; /**< when the line was written last; 0: never */

@@ -21,6 +21,11 @@ static void test_progress__says_what_is_left(void **state)
     check(39, 39000, "  39 of 40 programs, 1 s left");
     check(40, 40000, "  40 of 40 programs, 0 s left");
     check(41, 40000, "");
+    me_progress progress = {
+        .what = "candidates", .total = 40, .may_end_early = true};
+    char line[80] = "";
+    line[me_progress_line(&progress, 10, 1000, line)] = '\0';
+    assert_string_equal(line, "  10 of 40 candidates, at most 3 s left");
 }
 
 static void test_progress__shows_nothing_unasked(void **state)
