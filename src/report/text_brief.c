@@ -57,8 +57,10 @@ static void append_notes(const me_report *report, me_str *text)
     me_str_fini_piece(&notes, text);
 }
 
-me_status me_brief_append(const me_report *report, bool shows_ranks,
-                          bool is_colored, me_str *text)
+/** @param n_contributors  of the peak */
+static me_status append_all(const me_report *report, bool shows_ranks,
+                            bool is_colored, size_t n_contributors,
+                            me_str *text)
 {
     me_status status = ME_OK;
     me_text_summary(report, true, is_colored, text);
@@ -68,10 +70,29 @@ me_status me_brief_append(const me_report *report, bool shows_ranks,
         status = me_text_late(report, text);
     }
     if (status == ME_OK) {
-        status = me_text_peak(report, CONTRIBUTORS_SHOWN, text);
+        status = me_text_peak(report, n_contributors, text);
     }
     me_text_step(report, text);
     append_notes(report, text);
     me_str_append(text, more);
+    return status == ME_OK ? me_str_status(text) : status;
+}
+
+me_status me_brief_append(const me_report *report, bool shows_ranks,
+                          bool is_colored, me_str *text)
+{
+    me_status status = ME_OK;
+    bool is_done = false;
+    // the peak has fewer rows where the rest leaves no room
+    for (size_t n = CONTRIBUTORS_SHOWN; status == ME_OK && !is_done; n--) {
+        me_str made = {.columns = text->columns};
+        status = append_all(report, shows_ranks, is_colored, n, &made);
+        is_done = shows_ranks || n == 1 ||
+                  me_text_lines(me_str_text(&made), made.columns) <= LINES_MAX;
+        if (status == ME_OK && is_done) {
+            me_str_append(text, me_str_text(&made));
+        }
+        me_str_fini_piece(&made, text);
+    }
     return status == ME_OK ? me_str_status(text) : status;
 }
