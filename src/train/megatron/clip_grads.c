@@ -118,14 +118,18 @@ me_tensor *me_multi_tensor_l2norm(me_engine *e, me_dtype dtype, uint64_t numel)
 }
 
 /** Elements of the gradients that count; 0: there are none. */
-static uint64_t count_elements(const me_trainer *t, int begin, int end)
+static uint64_t count_elements(const me_trainer *t, int begin, int end,
+                               uint64_t *of_all_out)
 {
     uint64_t numel = 0;
+    *of_all_out = 0;
     for (int i = begin; i < end; i++) {
         const me_optimizer *o = &t->optimizers[i];
         for (uint32_t k = 0; k < o->count; k++) {
-            if (counts(t, o->shards[k].parameter)) {
+            const me_parameter *p = o->shards[k].parameter;
+            if (counts(t, p)) {
                 numel = me_size_add(numel, o->shards[k].numel);
+                *of_all_out += p->is_tensor_sharded ? o->shards[k].numel : 0;
             }
         }
     }
@@ -142,8 +146,12 @@ static me_tensor *multi_tensor_norm(me_trainer *t, int begin, int end,
     me_tensor *sum = me_scratch(e, "zeros", 4);
     me_tensor *flag = NULL;
     me_tensor *norm = NULL;
-    const uint64_t numel = count_elements(t, begin, end);
-    tell_twin_span(t, true);
+    uint64_t of_all = 0;
+    const uint64_t numel = count_elements(t, begin, end, &of_all);
+    const bool has_span = of_all == 0; // else all ranks make one of its size
+    if (has_span) {
+        tell_twin_span(t, true);
+    }
     if (numel > 0) {
         flag = me_scratch(e, "zeros", 4);
         norm = me_multi_tensor_l2norm(e, me_step_grad_dtype(t), numel);
@@ -154,7 +162,9 @@ static me_tensor *multi_tensor_norm(me_trainer *t, int begin, int end,
     me_drop(e, sum);
     me_drop(e, flag);
     me_drop(e, norm);
-    tell_twin_span(t, false);
+    if (has_span) {
+        tell_twin_span(t, false);
+    }
     me_leave(e, frame, NULL);
     return total;
 }

@@ -184,6 +184,32 @@ static void test_twin__has_the_result(void **state)
     assert_true(n_shared > 0 && n_differ > 0);
 }
 
+/* Norms of shards on the device take as much on every rank that has any. */
+static void test_twin__is_told_of_norms_on_the_device(void **state)
+{
+    (void)state;
+    test_job job;
+    me_twin twins[CLASSES_MAX];
+    plan(&job, (const char *[]){"optimizer.distributed=true",
+                                "parallel.sequence=true",
+                                "impl.optimizer=fused", NULL});
+    me_twins_find(&job.simulation, twins);
+    int n_told = 0;
+    for (int32_t k = 0; k < job.plan->n_classes; k++) {
+        unsigned char *bytes = NULL;
+        size_t size = 0;
+        bool differs_from_twin = false;
+        if (twins[k].first != k) {
+            run(&job, twins[k].first, &differs_from_twin, &bytes, &size);
+            assert_false(differs_from_twin);
+            n_told++;
+        }
+        me_free(bytes);
+    }
+    assert_true(n_told > 0);
+    test_job_fini(&job);
+}
+
 /** A job whose shards are told apart. */
 static void plan_shards(test_job *job, const char *const *more)
 {
@@ -267,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_twin__is_none_where_more_differs),
         cmocka_unit_test(test_twin__remembers_calls_of_the_driver),
         cmocka_unit_test(test_twin__has_the_result),
+        cmocka_unit_test(test_twin__is_told_of_norms_on_the_device),
         cmocka_unit_test(test_kin__has_the_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
