@@ -403,86 +403,10 @@ me_status me_run_probe(me_run *run, const int32_t *ranks, int32_t n_ranks,
     return ME_OK;
 }
 
-/** The ranks that stand for the stages, and what is made of them. */
-typedef struct sight {
-    me_rank_result **results;
-    me_report_rank *ranks;
-    me_time_program *programs; /**< borrowed from the results */
-    int32_t n;
-    bool is_timed; /**< all have a program */
-} sight;
-
-static me_status simulate_stages(me_run *run, me_diag *diag, sight *x)
+me_status me_run_screen(me_run *run, const me_screen_watcher *watcher,
+                        me_diag *diag, me_run_sight *sight_out)
 {
-    me_units *u = &run->units;
-    me_status status = ME_OK;
-    x->is_timed = true;
-    for (int32_t i = 0; status == ME_OK && i < x->n; i++) {
-        int32_t rank = 0; // the lowest of the stage
-        while (place_of(run->plan, rank).pp != i) {
-            rank++;
-        }
-        const int32_t unit = u->are_classes ? run->plan->class_of[rank] : rank;
-        status = me_units_run_one(u, unit, diag);
-        if (status == ME_OK) {
-            x->results[i] = u->results[unit];
-            x->programs[i] = u->results[unit]->time;
-            x->is_timed = x->is_timed && x->programs[i].n_items > 0;
-            x->ranks[i] = (me_report_rank){.place = place_of(run->plan, rank),
-                                           .result = (uint32_t)i};
-        }
-    }
-    return status;
-}
-
-static me_status look(const me_run *run, const sight *x, me_diag *diag,
-                      me_run_sight *sight_out)
-{
-    const me_report report = {.config = run->config,
-                              .world_size = x->n,
-                              .results = x->results,
-                              .n_results = (uint32_t)x->n,
-                              .ranks = x->ranks,
-                              .limit_bytes =
-                                  run->units.simulation.memory_limit_bytes};
-    *sight_out = (me_run_sight){
-        .verdict = me_verdict_judge(&report, run->card.card.total_bytes)};
-    const me_framework_traits *traits = me_framework_traits_of(run->config);
-    if (!x->is_timed || traits->untimed(run->config) != NULL) {
-        return ME_OK;
-    }
-    me_step_time *step = NULL;
-    me_diag why = {.status = ME_OK};
-    const me_status status =
-        me_step_time_create(x->programs, x->n, &why, &step);
-    if (status == ME_OK) {
-        sight_out->step_ns = step->step_ns;
-    } else if (status != ME_ERR_MISMATCH) {
-        *diag = why;
-        return status;
-    }
-    me_step_time_destroy(step);
-    return ME_OK;
-}
-
-me_status me_run_screen(me_run *run, me_diag *diag, me_run_sight *sight_out)
-{
-    sight x = {.n = run->config->parallel.pipeline};
-    const size_t n = (size_t)x.n;
-    x.results = me_alloc(n, sizeof(me_rank_result *), "run.screen");
-    x.ranks = me_alloc(n, sizeof *x.ranks, "run.screen");
-    x.programs = me_alloc(n, sizeof *x.programs, "run.screen");
-    me_status status =
-        x.results == NULL || x.ranks == NULL || x.programs == NULL
-            ? me_fail(diag, ME_ERR_NOMEM, "no host memory for the stages")
-            : simulate_stages(run, diag, &x);
-    if (status == ME_OK) {
-        status = look(run, &x, diag, sight_out);
-    }
-    me_free((void *)x.results);
-    me_free(x.ranks);
-    me_free(x.programs);
-    return status;
+    return me_units_screen(&run->units, watcher, diag, sight_out);
 }
 
 me_status me_run_simulate(me_run *run, me_diag *diag)

@@ -13,6 +13,7 @@
 #include "plan/plan.h"
 #include "report/job_report.h"
 #include "run/job_card.h"
+#include "run/screen.h"
 #include "run/simulate.h"
 
 #include <stdbool.h>
@@ -85,21 +86,9 @@ me_status me_run_trace(const me_run *run, int32_t rank,
                        const me_trace_reader *reader,
                        me_diag *diag) ME_MUST_CHECK;
 
-/** What the ranks of me_run_screen() say of a whole job. */
-typedef struct me_run_sight {
-    me_verdict verdict; /**< of these ranks */
-    int64_t step_ns;    /**< the job's very step; 0: it is not predicted */
-} me_run_sight;
-
-/**
- * Simulate the lowest rank of each pipeline stage alone: these give the job's step,
- * and its worst rank takes no less than the worst of them. As me_run_probe() for a
- * run that nothing else simulates. Local.
- *
- * @return ME_OK; the engine's failure; ME_ERR_NOMEM
- */
-me_status me_run_screen(me_run *run, me_diag *diag,
-                        me_run_sight *sight_out) ME_MUST_CHECK;
+/** As me_units_screen(), of a run that nothing else simulates. Local. */
+me_status me_run_screen(me_run *run, const me_screen_watcher *watcher,
+                        me_diag *diag, me_run_sight *sight_out) ME_MUST_CHECK;
 
 /**
  * Simulate the programs of some ranks alone, and judge these ranks as if they were

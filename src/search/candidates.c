@@ -266,31 +266,57 @@ static bool is_of_probe(const char *set, const char *const *options)
     return false;
 }
 
-bool me_candidate_probe_key(const me_candidate *candidate, const me_config *job,
-                            me_str *key)
+/** Append what a candidate sets but for @p options. */
+static void append_sets(const me_variant *variant, const char *const *options,
+                        me_str *key)
 {
-    const me_search_rules *rules = me_search_rules_of(job->framework);
+    for (int32_t i = 0; i < variant->n_sets; i++) {
+        if (!is_of_probe(variant->sets[i], options)) {
+            me_str_printf(key, "%s ", variant->sets[i]);
+        }
+    }
+}
+
+bool me_candidate_probe_key(const me_candidate *candidate, const me_config *job,
+                            me_probe_kind kind, me_str *key)
+{
+    const me_probe_rules *rules =
+        &me_search_rules_of(job->framework)->probes[kind];
     me_variant variant;
     const me_status status = parse_variant(candidate, NULL, &variant);
-    const bool has_probe = status == ME_OK && rules->has_probe(job, &variant);
-    for (int32_t i = 0; has_probe && i < variant.n_sets; i++) {
-        if (!is_of_probe(variant.sets[i], rules->probe_options)) {
-            me_str_printf(key, "%s ", variant.sets[i]);
-        }
+    const bool has_probe = status == ME_OK && rules->has != NULL &&
+                           rules->has(job, candidate->choice, &variant);
+    if (has_probe) {
+        append_sets(&variant, rules->options, key);
     }
     me_variant_fini(&variant);
     return has_probe;
 }
 
+void me_candidate_like_key(const me_candidate *candidate, const me_config *job,
+                           me_str *key)
+{
+    const me_schedule_choice *choice = candidate->choice;
+    me_variant variant;
+    if (parse_variant(candidate, NULL, &variant) == ME_OK) {
+        append_sets(&variant, me_search_rules_of(job->framework)->like_options,
+                    key);
+    }
+    me_str_printf(key, "%s", choice->schedule == NULL ? "" : choice->name);
+    me_variant_fini(&variant);
+}
+
 me_status me_candidate_probe(const me_candidate *candidate,
-                             const me_config *job, int32_t n_layers,
-                             me_diag *diag, me_config **config_out)
+                             const me_config *job, me_probe_kind kind,
+                             int32_t n_layers, me_diag *diag,
+                             me_config **config_out)
 {
     me_config *config = NULL;
     me_status status = vary(candidate, job, diag, &config);
     if (status == ME_OK) {
         status = me_search_rules_of(job->framework)
-                     ->set_probe(config, n_layers, diag);
+                     ->probes[kind]
+                     .set(config, n_layers, diag);
     }
     if (status != ME_OK) {
         me_config_destroy(config);

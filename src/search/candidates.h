@@ -74,7 +74,16 @@ typedef struct me_candidate {
                               UNDECIDED: nobody knows */
     char *reason;        /**< of what is refused; owned */
     me_search_result result;
+    bool is_like;       /**< an earlier candidate is the very same job */
+    uint32_t next_like; /**< the next candidate that is; 0: none */
 } me_candidate;
+
+/** Jobs that show a part of what a candidate takes (search/probe.h). */
+typedef enum me_probe_kind {
+    ME_PROBE_LAYER, /**< what one of its layers takes */
+    ME_PROBE_PLACE, /**< what its ranks hold beside their allocators */
+    ME_PROBE_KINDS
+} me_probe_kind;
 
 typedef struct me_candidates {
     const me_schedule_choice *choices; /**< borrowed; n_choices of them */
@@ -121,19 +130,24 @@ me_status me_candidate_flags(const me_candidate *candidate,
                              me_str *text) ME_MUST_CHECK;
 
 /**
- * What candidates with the same layers have in common (search/probe.h). Local.
+ * What candidates with the same probe of a kind have in common. Local.
  *
  * @param key  appended to; keeps a failure
- * @return false: it has no probe
+ * @return false: it has none
  */
 bool me_candidate_probe_key(const me_candidate *candidate, const me_config *job,
-                            me_str *key);
+                            me_probe_kind kind, me_str *key);
 
-/** The job of its probe with @p n_layers, not finished; as
- *  me_candidate_finish(). Local. */
+/** What candidates have in common that are the very same job if their layers are
+ *  (me_probes_find_like()). @param key  as me_candidate_probe_key() */
+void me_candidate_like_key(const me_candidate *candidate, const me_config *job,
+                           me_str *key);
+
+/** The job of its probe, not finished; as me_candidate_finish(). Local.
+ *  @param n_layers  of a layer's */
 me_status me_candidate_probe(const me_candidate *candidate,
-                             const me_config *job, int32_t n_layers,
-                             me_diag *diag,
+                             const me_config *job, me_probe_kind kind,
+                             int32_t n_layers, me_diag *diag,
                              me_config **config_out) ME_MUST_CHECK;
 
 /** Is a failure the candidate's own, a reason to be told? Local. */

@@ -55,12 +55,12 @@ me_status me_search_result_of(const me_report *report, me_diag *diag,
 
 me_status me_candidate_simulate(const me_candidate *candidate,
                                 const me_config *job, me_transport *transport,
-                                bool strict, me_diag *diag,
+                                bool strict, uint32_t threads, me_diag *diag,
                                 me_search_result *result_out)
 {
     const me_run_options options = {
         .strict = strict,
-        .threads = 1,
+        .threads = threads == 0 ? 1 : threads,
         .events_iteration = ME_STEADY_ITERATION,
     };
     me_config *config = NULL;
@@ -72,16 +72,17 @@ me_status me_candidate_simulate(const me_candidate *candidate,
     if (status == ME_OK) {
         status = me_run_simulate(run, diag);
     }
-    if (status == ME_OK) {
+    if (status == ME_OK && me_transport_rank(transport) == 0) {
         status = me_search_result_of(me_run_report(run), diag, result_out);
     }
     me_run_destroy(run);
     return status;
 }
 
-me_status me_candidate_screen(const me_candidate *candidate,
-                              const me_config *job, bool strict, me_diag *diag,
-                              me_run_sight *sight_out)
+/** @param config  finished; owned by it, also on failure */
+static me_status screen(me_config *config, bool strict,
+                        const me_screen_watcher *watcher, me_diag *diag,
+                        me_run_sight *sight_out)
 {
     const me_run_options options = {
         .strict = strict,
@@ -89,19 +90,59 @@ me_status me_candidate_screen(const me_candidate *candidate,
         .events_iteration = ME_STEADY_ITERATION,
     };
     me_transport *alone = NULL;
-    me_config *config = NULL;
     me_run *run = NULL;
     me_status status = me_transport_local_create(&alone);
     if (status == ME_OK) {
-        status = me_candidate_finish(candidate, job, diag, &config);
-    }
-    if (status == ME_OK) {
         status = me_run_create(alone, config, &options, diag, &run);
+    } else {
+        me_config_destroy(config);
     }
     if (status == ME_OK) {
-        status = me_run_screen(run, diag, sight_out);
+        status = me_run_screen(run, watcher, diag, sight_out);
     }
     me_run_destroy(run);
     me_transport_destroy(alone);
+    return status;
+}
+
+me_status me_candidate_screen(const me_candidate *candidate,
+                              const me_config *job, bool strict,
+                              const me_screen_watcher *watcher, me_diag *diag,
+                              me_run_sight *sight_out)
+{
+    me_config *config = NULL;
+    const me_status status = me_candidate_finish(candidate, job, diag, &config);
+    return status == ME_OK ? screen(config, strict, watcher, diag, sight_out)
+                           : status;
+}
+
+/** The first and the last stage have run. */
+static bool has_no_end(void *self, const me_verdict *verdict)
+{
+    int *n_ends = self;
+    (void)verdict;
+    --*n_ends;
+    return *n_ends > 0;
+}
+
+me_status me_candidate_outside(const me_candidate *candidate,
+                               const me_config *job, me_diag *diag,
+                               uint64_t *bytes_out)
+{
+    int n_ends = 2;
+    const me_screen_watcher watcher = {has_no_end, &n_ends};
+    me_config *config = NULL;
+    me_run_sight sight = {.outside_bytes = 0};
+    me_status status =
+        me_candidate_probe(candidate, job, ME_PROBE_PLACE, 1, diag, &config);
+    if (status == ME_OK) {
+        status = me_config_finish(config, 1, diag);
+        if (status == ME_OK) {
+            status = screen(config, false, &watcher, diag, &sight);
+        } else {
+            me_config_destroy(config);
+        }
+    }
+    *bytes_out = sight.outside_bytes;
     return status;
 }

@@ -35,6 +35,11 @@ typedef struct parts {
     double residual_bytes; /**< of a layer's input */
 } parts;
 
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static bool has_experts(const me_config *c)
 {
     return c->moe.num_experts > 0;
@@ -145,6 +150,17 @@ static double static_bytes(const parts *x)
         (instances < 1 ? 1 : instances);
     return (x->layers * x->dense + x->ends) * bytes_of_parameter(c, shards) +
            x->layers * x->experts * bytes_of_parameter(c, of_experts);
+}
+
+/** FSDP2 shards a model that has been built whole. */
+static double bytes_when_built(const parts *x)
+{
+    const me_config *c = x->config;
+    const double own =
+        c->fp8.param ? 1 : (double)me_dtype_bytes(c->train.params_dtype);
+    return c->parallel.torch_fsdp2
+               ? own * (x->layers * (x->dense + x->experts) + x->ends)
+               : 0;
 }
 
 /** What a layer's forward keeps for its backward, with every recomputation that
@@ -269,11 +285,6 @@ static double attention_seconds(const parts *x, bool is_backward)
     return flops / rate;
 }
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 static double forward_products(const parts *x)
 {
     return 2 * x->tokens * x->products / product_rate(x) +
@@ -369,7 +380,7 @@ static double end_seconds(const parts *x)
  * before it, nor is the step done before the last gradient has gone back through
  * them.
  */
-static double step_seconds(const parts *x)
+static double card_seconds(const parts *x)
 {
     const me_config *c = x->config;
     const double m = (double)c->train.num_microbatches;
@@ -382,13 +393,27 @@ static double step_seconds(const parts *x)
     return seconds + end_seconds(x);
 }
 
+/** A stage's host launches all that it runs, and its collectives run one after the
+ *  other, whatever the card does meanwhile. */
+static double step_seconds(const parts *x)
+{
+    const me_probe *p = x->probe;
+    const double m = (double)x->config->train.num_microbatches;
+    const double ends =
+        x->config->parallel.pipeline > 1 ? 0 : seconds_of(p->host_ends_ns);
+    const double host = m * (x->layers * seconds_of(p->host_ns) + ends);
+    const double collectives = m * x->layers * seconds_of(p->collectives_ns);
+    return larger(card_seconds(x), larger(host, collectives));
+}
+
 me_search_bound me_megatron_bound(const me_config *config,
                                   const me_job_card *card,
                                   const me_probe *probe)
 {
     const parts x = parts_of(config, card, probe);
     me_search_bound bound = {
-        .bytes = (uint64_t)(static_bytes(&x) + activation_bytes(&x)),
+        .bytes = (uint64_t)larger(static_bytes(&x) + activation_bytes(&x),
+                                  bytes_when_built(&x)),
     };
     if (card->rates.is_known) {
         bound.step_ns = (int64_t)(step_seconds(&x) * 1e9);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The probe of a Megatron-LM job: its layers without pipeline, distributed
- * optimizer or overlap, two micro-batches of them. Without FSDP2, which shards
- * layers over all ranks, on as few ranks as share them. */
+/* Probes of a Megatron-LM job. Its layers: without pipeline, distributed optimizer
+ * or overlap, two micro-batches of them; without FSDP2, which shards layers over
+ * all ranks, on as few ranks as share them. Its place: a layer a stage, as few
+ * micro-batches as there are, on all ranks. */
 #include "config/options.h"
 #include "search/rules.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const char *const me_megatron_probe_options[] = {
+const char *const me_megatron_layer_options[] = {
     "parallel.pipeline",
     "parallel.virtual_pipeline",
     "optimizer.distributed",
@@ -29,9 +30,12 @@ static bool sets(const me_variant *variant, const char *text)
 }
 
 /** Layers of one kind, each recomputed like the others. */
-bool me_megatron_has_probe(const me_config *job, const me_variant *variant)
+bool me_megatron_has_layer(const me_config *job,
+                           const me_schedule_choice *choice,
+                           const me_variant *variant)
 {
     const char *frequency = job->moe.layer_freq;
+    (void)choice;
     return job->model.mtp_num_layers == 0 &&
            job->parallel.pipeline_layout[0] == '\0' &&
            job->parallel.decoder_first_pipeline_num_layers == 0 &&
@@ -68,7 +72,18 @@ static uint64_t ranks_of(const me_config *config)
     return world;
 }
 
-me_status me_megatron_set_probe(me_config *config, int32_t n_layers,
+/** @param assignments  end with NULL */
+static me_status set_all(me_config *config, const char *const *assignments,
+                         me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && assignments[i] != NULL; i++) {
+        status = me_config_set_assignment(config, assignments[i], diag);
+    }
+    return status;
+}
+
+me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
                                 me_diag *diag)
 {
     static const char *const sets_of_all[] = {
@@ -82,14 +97,10 @@ me_status me_megatron_set_probe(me_config *config, int32_t n_layers,
         "optimizer.overlap_param_gather_with_optimizer_step=false",
         "optimizer.num_distributed_optimizer_instances=1",
         "train.defer_embedding_wgrad_compute=false",
+        NULL,
     };
     const uint64_t microbatches = 2;
-    me_status status = ME_OK;
-    for (size_t i = 0;
-         status == ME_OK && i < sizeof sets_of_all / sizeof sets_of_all[0];
-         i++) {
-        status = me_config_set_assignment(config, sets_of_all[i], diag);
-    }
+    me_status status = set_all(config, sets_of_all, diag);
     const bool is_sharded = config->parallel.torch_fsdp2;
     const uint64_t world =
         is_sharded ? (uint64_t)config->parallel.world_size : ranks_of(config);
@@ -108,3 +119,75 @@ me_status me_megatron_set_probe(me_config *config, int32_t n_layers,
                      microbatches * data * config->train.micro_batch_size, diag)
                : status;
 }
+
+const char *const me_megatron_place_options[] = {
+    "parallel.virtual_pipeline",
+    "train.micro_batch_size",
+    "recompute.granularity",
+    "recompute.method",
+    "recompute.num_layers",
+    "recompute.core_attn",
+    "recompute.layernorm",
+    "recompute.mla_up_proj",
+    "recompute.mlp",
+    "recompute.moe",
+    "recompute.moe_act",
+    "recompute.shared_experts",
+    NULL,
+};
+
+/** Megatron-LM's own functions, of layers that the job does not deal out itself. */
+bool me_megatron_has_place(const me_config *job,
+                           const me_schedule_choice *choice,
+                           const me_variant *variant)
+{
+    return choice->schedule == NULL && job->pipeline.name[0] == '\0' &&
+           job->pipeline.file[0] == '\0' &&
+           me_megatron_has_layer(job, choice, variant);
+}
+
+me_status me_megatron_set_place(me_config *config, int32_t n_layers,
+                                me_diag *diag)
+{
+    static const char *const sets_of_all[] = {
+        "parallel.virtual_pipeline=1",
+        "train.micro_batch_size=1",
+        "recompute.granularity=none",
+        "recompute.method=uniform",
+        "recompute.num_layers=1",
+        "recompute.core_attn=false",
+        "recompute.layernorm=false",
+        "recompute.mla_up_proj=false",
+        "recompute.mlp=false",
+        "recompute.moe=false",
+        "recompute.moe_act=false",
+        "recompute.shared_experts=false",
+        NULL,
+    };
+    const me_parallel_config *p = &config->parallel;
+    const uint64_t pipeline = (uint64_t)p->pipeline;
+    (void)n_layers;
+    me_status status = set_all(config, sets_of_all, diag);
+    const uint64_t data =
+        (uint64_t)p->world_size /
+        (pipeline * (uint64_t)p->tensor * (uint64_t)p->context);
+    if (status == ME_OK) {
+        status = set_number(config, "model.num_layers", pipeline, diag);
+    }
+    return status == ME_OK ? set_number(config, "train.global_batch_size",
+                                        pipeline * data, diag)
+                           : status;
+}
+
+/** Not how many layers are recomputed at a time: a probe has two of them. */
+const char *const me_megatron_like_options[] = {
+    "recompute.granularity",
+    "recompute.core_attn",
+    "recompute.layernorm",
+    "recompute.mla_up_proj",
+    "recompute.mlp",
+    "recompute.moe",
+    "recompute.moe_act",
+    "recompute.shared_experts",
+    NULL,
+};

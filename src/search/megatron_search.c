@@ -4,8 +4,15 @@
 const me_search_rules me_megatron_search = {
     .axes = me_megatron_axes,
     .bound = me_megatron_bound,
-    .has_probe = me_megatron_has_probe,
-    .probe_options = me_megatron_probe_options,
-    .set_probe = me_megatron_set_probe,
+    .probes =
+        {
+            [ME_PROBE_LAYER] = {me_megatron_has_layer,
+                                me_megatron_layer_options,
+                                me_megatron_set_layer},
+            [ME_PROBE_PLACE] = {me_megatron_has_place,
+                                me_megatron_place_options,
+                                me_megatron_set_place},
+        },
+    .like_options = me_megatron_like_options,
     .has_flags = true,
 };

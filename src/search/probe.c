@@ -2,8 +2,11 @@
 #include "search/probe.h"
 
 #include "base/alloc.h"
+#include "config/framework.h"
 #include "config/options.h"
+#include "run/program.h"
 #include "run/simulate.h"
+#include "search/evaluate.h"
 #include "search/rules.h"
 #include "tensor/launch.h"
 
@@ -17,9 +20,11 @@ enum {
 
 /** A forward or backward. */
 typedef struct action {
-    int64_t ns;
-    int64_t bytes; /**< that it leaves */
-    int64_t most;  /**< that it has at once, beside what was there before the
+    int64_t ns;             /**< kernels, and collectives that they wait for */
+    int64_t host_ns;        /**< of the host */
+    int64_t collectives_ns; /**< all of them */
+    int64_t bytes;          /**< that it leaves */
+    int64_t most; /**< that it has at once, beside what was there before the
                         micro-batch; of a backward */
 } action;
 
@@ -27,12 +32,14 @@ typedef struct action {
 typedef struct listener {
     const me_plan *plan;
     const me_job_card *card;
+    me_host_program host;
     int64_t live;   /**< bytes that are requested and not given back */
     int64_t begin;  /**< of them when the open action began */
     int64_t most;   /**< live at once since the open forward began */
     int64_t before; /**< live when it began */
     action *holder; /**< of what is live at the end of the open action; NULL */
     action *open;   /**< whose launches are told; NULL: nobody's */
+    me_digest digest;
     action forward[MICROBATCHES];
     action backward[MICROBATCHES];
 } listener;
@@ -44,47 +51,91 @@ static action *action_of(listener *l, bool is_backward, int32_t microbatch)
                          : &l->forward[microbatch];
 }
 
-/** Groups that are the same whatever the job's other degrees are. */
-static bool is_of_layer(uint8_t group)
+/** Groups that are the same whatever the job's other degrees are; those that share
+ *  parameters are all there (megatron_probe.c). */
+static bool is_of_layer(const listener *l, uint8_t group)
 {
+    const me_config *c = l->plan->config;
     return group == ME_GROUP_TENSOR || group == ME_GROUP_CONTEXT ||
            group == ME_GROUP_EXPERT || group == ME_GROUP_EXPERT_TENSOR ||
-           group == ME_GROUP_TENSOR_CONTEXT;
+           group == ME_GROUP_TENSOR_CONTEXT ||
+           (group == ME_GROUP_DATA_CONTEXT &&
+            me_framework_traits_of(c)->shards_parameters(c));
+}
+
+/** Do its ranks span more than a node? All groups of a kind span as many, so that
+ *  none of them lies on one. */
+static bool spans_nodes(const me_cluster_layout *layout, const me_group *group)
+{
+    const int32_t first = me_group_member(group, 0);
+    const int32_t last = me_group_member(group, group->size - 1);
+    return !layout->is_cyclic && last - first >= layout->gpus_per_node;
 }
 
 /** Wherever its ranks lie. */
 static int64_t collective_ns(const listener *l, const me_launch *launch)
 {
-    if (launch->is_async || launch->is_ahead || l->card->has_machine ||
-        !is_of_layer(launch->group)) {
+    if (l->card->has_machine || !is_of_layer(l, launch->group)) {
         return 0;
     }
+    const me_rates *rates = &l->card->rates;
     const me_group group =
         me_grid_group(&l->plan->grid, (me_group_kind)launch->group, 0);
     const me_time_group near = {.size = group.size};
     const me_time_group far = {.size = group.size, .is_remote = true};
-    const int64_t a = me_collective_ns(&l->card->rates, launch, &near);
-    const int64_t b = me_collective_ns(&l->card->rates, launch, &far);
-    return a < b ? a : b;
+    const int64_t a = me_collective_ns(rates, launch, &near);
+    const int64_t b = me_collective_ns(rates, launch, &far);
+    return a < b && !spans_nodes(&l->card->layout, &group) ? a : b;
+}
+
+/** Each moves one clock of the rank at least, and an end of the step is the end of
+ *  all. */
+static void add_launch(const listener *l, const me_launch *launch, action *open)
+{
+    const me_rates *rates = &l->card->rates;
+    if (launch->kind == ME_LAUNCH_KERNEL) {
+        open->ns += me_kernel_ns(rates, launch);
+    } else if (launch->kind == ME_LAUNCH_COLLECTIVE) {
+        const int64_t ns = collective_ns(l, launch);
+        open->collectives_ns += ns;
+        open->ns += launch->is_async || launch->is_ahead ? 0 : ns;
+    } else if (launch->kind != ME_LAUNCH_HOST) {
+        return;
+    }
+    open->host_ns += me_host_ns(rates, l->host, launch);
+}
+
+static void digest_launch(me_digest *digest, const me_launch *launch)
+{
+    const me_launch *x = launch;
+    const uint64_t words[] = {
+        (uint64_t)x->kind, x->kernel, x->dtype,    x->host,     x->collective,
+        x->group,          x->phase,  x->is_async, x->is_ahead, x->flops,
+        x->bytes,          x->batch,  x->m,        x->n,        x->k};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        me_digest_add(digest, words[i]);
+    }
 }
 
 static void on_launch(void *self, const me_launch *launch)
 {
     listener *l = self;
+    digest_launch(&l->digest, launch);
     if (launch->kind == ME_LAUNCH_ACTION_BEGIN) {
         l->open = action_of(l, launch->is_backward, launch->microbatch);
     } else if (launch->kind == ME_LAUNCH_ACTION_END) {
         l->open = NULL;
-    } else if (l->open != NULL && launch->kind == ME_LAUNCH_KERNEL) {
-        l->open->ns += me_kernel_ns(&l->card->rates, launch);
-    } else if (l->open != NULL && launch->kind == ME_LAUNCH_COLLECTIVE) {
-        l->open->ns += collective_ns(l, launch);
+    } else if (l->open != NULL) {
+        add_launch(l, launch, l->open);
     }
 }
 
 static void on_event(void *self, const me_event *event)
 {
     listener *l = self;
+    me_digest_add(&l->digest, (uint64_t)event->kind);
+    me_digest_add(&l->digest, event->block);
+    me_digest_add(&l->digest, event->bytes);
     if (event->kind == ME_EVENT_ALLOC) {
         l->live += (int64_t)event->bytes;
         l->most = l->live > l->most ? l->live : l->most;
@@ -143,6 +194,9 @@ static me_status watch(me_config *config, const me_job_card *card,
         status = me_plan_create(config, true, diag, &plan);
     }
     *l = (listener){.plan = plan, .card = card};
+    if (status == ME_OK) {
+        l->host = me_program_kind_of(plan)->host;
+    }
     const me_watcher watcher = {.begin = begin, .end = end, .self = l};
     if (status == ME_OK) {
         status = me_simulate_watched(plan, card, 0, &watcher, diag);
@@ -177,50 +231,87 @@ static uint64_t spike_of(const listener *one, const listener *two, int64_t kept)
     return (uint64_t)at_least_none(spike);
 }
 
+/** Of a micro-batch, both ways. */
+static action both_ways(const listener *l, int microbatch)
+{
+    const action *f = &l->forward[microbatch];
+    const action *b = &l->backward[microbatch];
+    return (action){.ns = f->ns + b->ns,
+                    .host_ns = f->host_ns + b->host_ns,
+                    .collectives_ns = f->collectives_ns + b->collectives_ns};
+}
+
 /** From jobs of one layer and of two. */
 static me_probe tell_apart(const listener *one, const listener *two)
 {
-    me_probe p = {.forward_ns = INT64_MAX, .backward_ns = INT64_MAX};
-    int64_t kept = INT64_MAX;
-    int64_t whole = INT64_MAX;
+    const int64_t most = INT64_MAX;
+    me_probe p = {.forward_ns = most,
+                  .backward_ns = most,
+                  .host_ns = most,
+                  .collectives_ns = most,
+                  .digest = two->digest};
+    int64_t kept = most;
+    action ends = {.ns = most, .host_ns = most};
     for (int m = 0; m < MICROBATCHES; m++) {
-        const action *f = &one->forward[m];
-        const action *b = &one->backward[m];
-        p.forward_ns = least(p.forward_ns, two->forward[m].ns - f->ns);
-        p.backward_ns = least(p.backward_ns, two->backward[m].ns - b->ns);
-        kept = least(kept, two->forward[m].bytes - f->bytes);
-        whole = least(whole, f->ns + b->ns);
+        const action a = both_ways(one, m);
+        const action b = both_ways(two, m);
+        p.forward_ns =
+            least(p.forward_ns, two->forward[m].ns - one->forward[m].ns);
+        p.backward_ns =
+            least(p.backward_ns, two->backward[m].ns - one->backward[m].ns);
+        p.host_ns = least(p.host_ns, b.host_ns - a.host_ns);
+        p.collectives_ns =
+            least(p.collectives_ns, b.collectives_ns - a.collectives_ns);
+        kept = least(kept, two->forward[m].bytes - one->forward[m].bytes);
+        ends.ns = least(ends.ns, a.ns);
+        ends.host_ns = least(ends.host_ns, a.host_ns);
     }
     p.forward_ns = at_least_none(p.forward_ns);
     p.backward_ns = at_least_none(p.backward_ns);
-    p.ends_ns = at_least_none(whole - p.forward_ns - p.backward_ns);
+    p.ends_ns = at_least_none(ends.ns - p.forward_ns - p.backward_ns);
+    p.host_ns = at_least_none(p.host_ns);
+    p.host_ends_ns = at_least_none(ends.host_ns - p.host_ns);
+    p.collectives_ns = at_least_none(p.collectives_ns);
     p.kept_bytes = (uint64_t)at_least_none(kept);
     p.spike_bytes = spike_of(one, two, at_least_none(kept));
     return p;
 }
 
-me_status me_probe_run(const me_candidate *candidate, const me_config *job,
-                       const me_job_card *card, me_diag *diag,
-                       me_probe *probe_out)
+static me_status probe_layer(const me_candidate *candidate,
+                             const me_config *job, const me_job_card *card,
+                             me_diag *diag, me_probe *probe)
 {
     listener runs[LAYERS];
     me_status status = ME_OK;
-    *probe_out = (me_probe){.forward_ns = 0};
     for (int i = 0; status == ME_OK && i < LAYERS; i++) {
         me_config *config = NULL;
-        me_diag own = {.status = ME_OK};
-        status = me_candidate_probe(candidate, job, i + 1, &own, &config);
+        status = me_candidate_probe(candidate, job, ME_PROBE_LAYER, i + 1, diag,
+                                    &config);
         if (status == ME_OK) {
-            status = watch(config, card, &own, &runs[i]);
+            status = watch(config, card, diag, &runs[i]);
         }
         me_config_destroy(config);
-        if (status != ME_OK && !me_candidate_is_reason(status)) {
-            *diag = own;
-            return status;
-        }
     }
     if (status == ME_OK) {
-        *probe_out = tell_apart(&runs[0], &runs[1]);
+        *probe = tell_apart(&runs[0], &runs[1]);
+    }
+    return status;
+}
+
+me_status me_probe_run(const me_candidate *candidate, const me_config *job,
+                       me_probe_kind kind, const me_job_card *card,
+                       me_diag *diag, me_probe *probe_out)
+{
+    me_diag own = {.status = ME_OK};
+    *probe_out = (me_probe){.forward_ns = 0};
+    const me_status status =
+        kind == ME_PROBE_LAYER
+            ? probe_layer(candidate, job, card, &own, probe_out)
+            : me_candidate_outside(candidate, job, &own,
+                                   &probe_out->outside_bytes);
+    if (status != ME_OK && !me_candidate_is_reason(status)) {
+        *diag = own;
+        return status;
     }
     return ME_OK;
 }
@@ -242,7 +333,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 static me_status make_keys(const me_candidates *c, const me_config *job,
-                           keyed *list, uint32_t *n_out)
+                           me_probe_kind kind, keyed *list, uint32_t *n_out)
 {
     me_status status = ME_OK;
     for (uint32_t i = 0; status == ME_OK && i < c->count; i++) {
@@ -250,7 +341,7 @@ static me_status make_keys(const me_candidates *c, const me_config *job,
             continue;
         }
         me_str key = {0};
-        if (me_candidate_probe_key(&c->items[i], job, &key)) {
+        if (me_candidate_probe_key(&c->items[i], job, kind, &key)) {
             list[*n_out] = (keyed){.key = key.text, .candidate = i};
             ++*n_out;
         }
@@ -276,7 +367,7 @@ me_status me_probes_find(const me_candidates *candidates, const me_config *job,
     me_status status = list == NULL || p->of == NULL || p->keys == NULL ||
                                p->items == NULL || p->first == NULL
                            ? ME_ERR_NOMEM
-                           : make_keys(candidates, job, list, &n);
+                           : make_keys(candidates, job, p->kind, list, &n);
     if (status == ME_OK) {
         memset(p->of, 0xff, n_candidates * sizeof *p->of);
         if (n > 1) {
@@ -290,6 +381,58 @@ me_status me_probes_find(const me_candidates *candidates, const me_config *job,
             list[i].key = NULL;
         }
         p->of[list[i].candidate] = p->count - 1;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        me_free(list[i].key);
+    }
+    me_free(list);
+    return status == ME_OK ? ME_OK
+                           : me_fail(diag, status, "no host memory for probes");
+}
+
+/** Keys of those that are undecided, and whose layers were probed. */
+static me_status make_like_keys(const me_probes *probes, const me_config *job,
+                                const me_candidates *c, keyed *list,
+                                uint32_t *n_out)
+{
+    const me_digest none = {0, 0};
+    me_status status = ME_OK;
+    for (uint32_t i = 0; status == ME_OK && i < c->count; i++) {
+        if (c->items[i].end != ME_SEARCH_UNDECIDED ||
+            probes->of[i] == UINT32_MAX) {
+            continue;
+        }
+        const me_digest d = probes->items[probes->of[i]].digest;
+        me_str key = {0};
+        if (!me_digest_is_equal(d, none)) {
+            me_str_printf(&key, "%016llx%016llx ", (unsigned long long)d.a,
+                          (unsigned long long)d.b);
+            me_candidate_like_key(&c->items[i], job, &key);
+            list[*n_out] = (keyed){.key = key.text, .candidate = i};
+            ++*n_out;
+        }
+        status = me_str_status(&key);
+    }
+    return status;
+}
+
+me_status me_probes_find_like(const me_probes *probes, const me_config *job,
+                              me_diag *diag, me_candidates *candidates)
+{
+    uint32_t n = 0;
+    me_candidate *items = candidates->items;
+    keyed *list = me_alloc(candidates->count, sizeof *list, "probes");
+    const me_status status =
+        list == NULL ? ME_ERR_NOMEM
+                     : make_like_keys(probes, job, candidates, list, &n);
+    if (status == ME_OK && n > 1) {
+        qsort(list, n, sizeof *list, compare_keys);
+    }
+    for (uint32_t i = 1; status == ME_OK && i < n; i++) {
+        if (strcmp(list[i - 1].key, list[i].key) == 0) {
+            items[list[i - 1].candidate].next_like = list[i].candidate;
+            items[list[i].candidate].is_like = true;
+        }
     }
     for (uint32_t i = 0; i < n; i++) {
         me_free(list[i].key);

@@ -12,6 +12,18 @@
 #include "search/probe.h"
 #include "search/space.h"
 
+/** Of one kind of probe. */
+typedef struct me_probe_rules {
+    /** Does a candidate have one? NULL: none has. */
+    bool (*has)(const me_config *job, const me_schedule_choice *choice,
+                const me_variant *variant);
+    /** The options that set() sets whatever they are; ends with NULL. */
+    const char *const *options;
+    /** Make a job that is read and not finished its own probe.
+     *  @param n_layers  of a layer's */
+    me_status (*set)(me_config *config, int32_t n_layers, me_diag *diag);
+} me_probe_rules;
+
 typedef struct me_search_rules {
     const me_space_axis_kind
         *axes; /**< in the order in which they are decided; ends
@@ -20,12 +32,10 @@ typedef struct me_search_rules {
      *  @param probe  all zero: nothing is known */
     me_search_bound (*bound)(const me_config *config, const me_job_card *card,
                              const me_probe *probe);
-    /** Does a job of such layers show what they take (probe.h)? */
-    bool (*has_probe)(const me_config *job, const me_variant *variant);
-    /** The options that set_probe() sets whatever they are; ends with NULL. */
-    const char *const *probe_options;
-    /** Make a job that is read and not finished its own probe. */
-    me_status (*set_probe)(me_config *config, int32_t n_layers, me_diag *diag);
+    me_probe_rules probes[ME_PROBE_KINDS];
+    /** Options that say no more than what its layers do, whose probe shows it; ends
+     *  with NULL. */
+    const char *const *like_options;
     bool has_flags; /**< of a launch command */
 } me_search_rules;
 
@@ -44,10 +54,19 @@ extern const me_space_axis_kind me_megatron_axes[];
 me_search_bound me_megatron_bound(const me_config *config,
                                   const me_job_card *card,
                                   const me_probe *probe);
-bool me_megatron_has_probe(const me_config *job, const me_variant *variant);
-me_status me_megatron_set_probe(me_config *config, int32_t n_layers,
+bool me_megatron_has_layer(const me_config *job,
+                           const me_schedule_choice *choice,
+                           const me_variant *variant);
+me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
                                 me_diag *diag) ME_MUST_CHECK;
-extern const char *const me_megatron_probe_options[];
+extern const char *const me_megatron_layer_options[];
+bool me_megatron_has_place(const me_config *job,
+                           const me_schedule_choice *choice,
+                           const me_variant *variant);
+me_status me_megatron_set_place(me_config *config, int32_t n_layers,
+                                me_diag *diag) ME_MUST_CHECK;
+extern const char *const me_megatron_place_options[];
+extern const char *const me_megatron_like_options[];
 /** @} */
 
 #endif /* MEMEST_SEARCH_RULES_H */

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/workers.h"
-#include "collectives/wire.h"
 #include "search/evaluate.h"
 #include "search/search_log.h"
 #include "search/search_private.h"
@@ -11,22 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-enum {
-    /** Candidates that are simulated before the next are ruled out: the same for
-     *  any number of processes, so that what is ruled out is the same. */
-    BATCH = 32,
-    SMALL_BATCH = 8 /**< of all ranks */
-};
-
-/** What became of a candidate of a batch. */
-typedef struct outcome {
-    me_status status;
-    me_diag diag;
-    me_search_result result;
-    me_search_bound bound; /**< of a screen */
-    bool is_over;          /**< likewise: it does not fit */
-} outcome;
-
 double me_search_seconds(void)
 {
     struct timespec now = {0};
@@ -34,9 +17,43 @@ double me_search_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static me_status agree(const me_search_run *s, me_status status, me_diag *diag)
+/** What was decided of a candidate, for those that are the very same job: all of it
+ *  but what a log has of them. */
+static me_status decide_like(me_search_run *s, uint32_t index, me_diag *diag)
 {
-    return me_transport_agree(s->transport, status, diag);
+    const me_candidate *c = &s->candidates.items[index];
+    for (uint32_t i = c->next_like; i != 0;) {
+        me_candidate *like = &s->candidates.items[i];
+        like->end = c->end;
+        like->bound = c->bound;
+        like->result = c->result;
+        if (c->reason != NULL && like->reason == NULL) {
+            like->reason = me_strdup(c->reason, "search.reason");
+            if (like->reason == NULL) {
+                return me_fail(diag, ME_ERR_NOMEM, "no host memory to search");
+            }
+        }
+        i = like->next_like;
+    }
+    return ME_OK;
+}
+
+/** How many candidates are the job of one. */
+static uint32_t count_like(const me_search_run *s, uint32_t index)
+{
+    uint32_t n = 1;
+    for (uint32_t i = s->candidates.items[index].next_like; i != 0;
+         i = s->candidates.items[i].next_like) {
+        n++;
+    }
+    return n;
+}
+
+/** The candidate is behind others. */
+static void put_behind(me_search_run *s, uint32_t index)
+{
+    s->candidates.items[index].end = ME_SEARCH_BEHIND;
+    s->n_done += count_like(s, index);
 }
 
 /** Does one that fits beat whatever the candidate could be? */
@@ -66,64 +83,55 @@ typedef struct screened {
     uint32_t index;
 } screened;
 
-/** A batch that this process has its part of. */
-typedef struct batch {
+/** A screen under way. */
+typedef struct screening {
     const me_search_run *search;
-    uint32_t indices[BATCH];
-    uint32_t count;
-    outcome outcomes[BATCH];
-    bool is_screen; /**< the ranks that stand for stages alone */
-} batch;
+    me_candidate sight; /**< with the bounds as near as they are by now */
+    bool is_over;       /**< it does not fit */
+} screening;
 
-/** By the log. */
-static bool is_known(const me_search_run *s, uint32_t index)
+/** Could it still be in the front, by the stages so far? */
+static bool goes_on(void *self, const me_verdict *verdict)
 {
-    return s->candidates.items[index].known != ME_SEARCH_UNDECIDED;
-}
-
-static bool is_mine(const me_search_run *s, uint32_t i)
-{
-    return i % (uint32_t)me_transport_size(s->transport) ==
-           (uint32_t)me_transport_rank(s->transport);
-}
-
-/** Is the time over that there is? */
-static bool is_late(const me_search_run *s)
-{
-    const double budget = s->request.budget_seconds;
-    return budget > 0 && me_search_seconds() - s->began >= budget;
+    screening *x = self;
+    const me_verdict *v = verdict;
+    me_search_bound *bound = &x->sight.bound;
+    x->is_over = v->risk == ME_RISK_DOES_NOT_FIT;
+    if (v->capacity_bytes == x->search->capacity_bytes &&
+        v->worst_bytes > bound->bytes) {
+        bound->bytes = v->worst_bytes;
+    }
+    return !x->is_over && !is_behind(x->search, &x->sight);
 }
 
 /** The bounds made nearer by what stands for the stages. */
 static bool screen(const me_search_run *s, const me_candidate *candidate,
-                   outcome *o)
+                   me_search_outcome *o)
 {
+    screening x = {.search = s, .sight = *candidate};
     me_run_sight sight;
-    o->bound = candidate->bound;
     o->status = me_candidate_screen(candidate, s->job, s->request.strict,
-                                    &o->diag, &sight);
-    if (o->status == ME_OK) {
-        const me_verdict *v = &sight.verdict;
+                                    &(me_screen_watcher){goes_on, &x}, &o->diag,
+                                    &sight);
+    o->bound = x.sight.bound;
+    if (o->status == ME_OK && sight.is_whole) {
         o->bound.step_ns = sight.step_ns == 0 ? INT64_MAX : sight.step_ns;
-        o->is_over = v->risk == ME_RISK_DOES_NOT_FIT;
-        if (v->capacity_bytes == s->capacity_bytes &&
-            v->worst_bytes > o->bound.bytes) {
-            o->bound.bytes = v->worst_bytes;
-        }
     }
+    o->is_over = x.is_over;
     return o->status == ME_OK || me_candidate_is_reason(o->status);
 }
 
 static bool simulate_task(void *self, uint32_t task)
 {
-    batch *b = self;
+    me_search_batch *b = self;
     const me_search_run *s = b->search;
-    outcome *o = &b->outcomes[task];
+    me_search_outcome *o = &b->outcomes[task];
     const me_candidate *candidate = &s->candidates.items[b->indices[task]];
-    if (!is_mine(s, task) || candidate->known != ME_SEARCH_UNDECIDED) {
+    if (!me_search_is_mine(s, task) ||
+        candidate->known != ME_SEARCH_UNDECIDED) {
         return true;
     }
-    if (is_late(s)) {
+    if (me_search_is_late(s)) {
         o->status = ME_ERR_STOPPED;
         return true;
     }
@@ -133,162 +141,37 @@ static bool simulate_task(void *self, uint32_t task)
     me_transport *alone = NULL;
     o->status = me_transport_local_create(&alone);
     if (o->status == ME_OK) {
-        o->status = me_candidate_simulate(
-            candidate, s->job, alone, s->request.strict, &o->diag, &o->result);
+        o->status =
+            me_candidate_simulate(candidate, s->job, alone, s->request.strict,
+                                  1, &o->diag, &o->result);
     }
     me_transport_destroy(alone);
     return o->status == ME_OK || me_candidate_is_reason(o->status);
 }
 
-static void put_result(me_writer *w, const me_search_result *r)
-{
-#define ME_SEARCH_PUT(type, member) me_writer_put(w, (uint64_t)r->member, 8);
-    ME_SEARCH_RESULT_LIST(ME_SEARCH_PUT)
-#undef ME_SEARCH_PUT
-}
-
-static me_search_result get_result(me_reader *reader)
-{
-    return (me_search_result){
-#define ME_SEARCH_GET(type, member) .member = (type)me_reader_get(reader, 8),
-        ME_SEARCH_RESULT_LIST(ME_SEARCH_GET)
-#undef ME_SEARCH_GET
-    };
-}
-
-/** What this process's candidates became, and whether time is up on process 0. */
-static void put_outcomes(const batch *b, me_writer *w)
-{
-    const me_search_run *s = b->search;
-    me_writer_put(w, is_late(s), 1);
-    for (uint32_t i = 0; i < b->count; i++) {
-        if (is_mine(s, i) && !is_known(s, b->indices[i])) {
-            const outcome *o = &b->outcomes[i];
-            char line[ME_DIAG_LINE] = "";
-            me_diag_line(&o->diag, line);
-            const size_t length = o->status == ME_OK ? 0 : strlen(line);
-            if (b->is_screen) {
-                me_writer_put(w, o->bound.bytes, 8);
-                me_writer_put(w, (uint64_t)o->bound.step_ns, 8);
-                me_writer_put(w, o->is_over, 1);
-            } else {
-                put_result(w, &o->result);
-            }
-            me_writer_put_int(w, (int)o->status);
-            me_writer_put(w, length, 4);
-            me_writer_put_bytes(w, line, length);
-        }
-    }
-}
-
-/** What a screen has shown. @return what becomes of the candidate by it */
-static me_search_end get_screen(me_candidate *candidate, me_reader *reader)
-{
-    candidate->bound.bytes = me_reader_get(reader, 8);
-    candidate->bound.step_ns = (int64_t)me_reader_get(reader, 8);
-    return me_reader_get(reader, 1) != 0 ? ME_SEARCH_TOO_LARGE
-                                         : ME_SEARCH_UNDECIDED;
-}
-
-static me_status get_outcome(const batch *b, me_candidate *candidate,
-                             me_reader *reader, me_diag *diag)
-{
-    me_search_end end = ME_SEARCH_SIMULATED;
-    if (b->is_screen) {
-        end = get_screen(candidate, reader);
-    } else {
-        candidate->result = get_result(reader);
-    }
-    const me_status status = (me_status)me_reader_get_int(reader);
-    const size_t length = (size_t)me_reader_get(reader, 4);
-    if (reader->is_short || length > me_reader_rest(reader)) {
-        return me_fail(diag, ME_ERR_INTERNAL, "a part of a search is cut");
-    }
-    candidate->end = status == ME_OK            ? end
-                     : status == ME_ERR_STOPPED ? ME_SEARCH_UNDECIDED
-                                                : ME_SEARCH_REFUSED;
-    if (candidate->end == ME_SEARCH_REFUSED) {
-        candidate->reason = me_alloc(length + 1, 1, "search.reason");
-        if (candidate->reason == NULL) {
-            return me_fail(diag, ME_ERR_NOMEM, "no host memory to search");
-        }
-        memcpy(candidate->reason, reader->bytes + reader->at, length);
-    }
-    reader->at += length;
-    return ME_OK;
-}
-
-/** Every process has all outcomes, and process 0's word on the time. */
-static me_status get_outcomes(me_search_run *s, const batch *b,
-                              const me_blob *blobs, me_diag *diag,
-                              bool *stops_out)
-{
-    const uint32_t n = (uint32_t)me_transport_size(s->transport);
-    me_status status = ME_OK;
-    for (uint32_t process = 0; process < n && status == ME_OK; process++) {
-        me_reader reader = {.bytes = blobs[process].bytes,
-                            .size = blobs[process].size};
-        const bool is_over = me_reader_get(&reader, 1) != 0;
-        *stops_out = *stops_out || (process == 0 && is_over);
-        for (uint32_t i = process; i < b->count && status == ME_OK; i += n) {
-            me_candidate *candidate = &s->candidates.items[b->indices[i]];
-            if (is_known(s, b->indices[i])) {
-                candidate->end =
-                    b->is_screen ? ME_SEARCH_UNDECIDED : candidate->known;
-            } else {
-                status = get_outcome(b, candidate, &reader, diag);
-            }
-            *stops_out = *stops_out || (!b->is_screen &&
-                                        candidate->end == ME_SEARCH_UNDECIDED);
-        }
-    }
-    return status;
-}
-
-static me_status exchange(me_search_run *s, const batch *b, me_diag *diag,
-                          bool *stops_out)
-{
-    me_writer w = {.size = 0};
-    me_blob *blobs = NULL;
-    put_outcomes(b, &w);
-    me_status status = agree(s, w.status, diag);
-    if (status == ME_OK) {
-        status = me_transport_all_gather(s->transport, w.bytes, w.size, diag,
-                                         &blobs);
-    }
-    me_writer_fini(&w);
-    if (status == ME_OK) {
-        status = agree(s, get_outcomes(s, b, blobs, diag, stops_out), diag);
-    }
-    me_blobs_free(blobs, me_transport_size(s->transport));
-    return status;
-}
-
-/** What is new, on process 0. */
-static me_status write_down(const me_search_run *s, const batch *b,
+/** What is new of a candidate and those like it, on process 0. */
+static me_status write_down(const me_search_run *s, uint32_t index,
                             me_diag *diag)
 {
     me_status status = ME_OK;
-    for (uint32_t i = 0; status == ME_OK && s->log != NULL && i < b->count;
-         i++) {
-        if (!is_known(s, b->indices[i])) {
-            status = me_search_log_add(
-                s->log, s->log_path, &s->candidates.items[b->indices[i]], diag);
+    const me_candidate *c = &s->candidates.items[index];
+    for (; status == ME_OK && s->log != NULL && c != NULL;
+         c = c->next_like == 0 ? NULL : &s->candidates.items[c->next_like]) {
+        if (c->known == ME_SEARCH_UNDECIDED) {
+            status = me_search_log_add(s->log, s->log_path, c, diag);
         }
     }
     return status;
 }
 
-/** Tell of the batch. @return false: stop */
-static bool tell(me_search_run *s, const batch *b)
+/** Tell of a candidate and those like it. @return false: stop */
+static bool tell(me_search_run *s, uint32_t index)
 {
     const me_search_listener *l = &s->request.listener;
     bool goes_on = true;
-    for (uint32_t i = 0; i < b->count; i++) {
-        const me_candidate *c = &s->candidates.items[b->indices[i]];
-        if (c->end == ME_SEARCH_UNDECIDED) {
-            continue;
-        }
+    const me_candidate *c = &s->candidates.items[index];
+    for (; c != NULL && c->end != ME_SEARCH_UNDECIDED;
+         c = c->next_like == 0 ? NULL : &s->candidates.items[c->next_like]) {
         s->n_done++;
         me_log(ME_LOG_DEBUG,
                "search: %s: step %lld ns, bound %lld; %llu bytes, bound %llu",
@@ -319,13 +202,11 @@ static me_status agree_to_stop(const me_search_run *s, bool goes_on,
     return status;
 }
 
-/** Every process does its part, and has what came of all. */
-static me_status run_tasks(me_search_run *s, batch *b, me_diag *diag,
-                           bool *stops_out)
+/** What came of the tasks of all processes, on all. */
+static me_status join_tasks(me_search_run *s, const me_search_batch *b,
+                            me_diag *diag, bool *stops_out)
 {
     me_status status = ME_OK;
-    memset(b->outcomes, 0, sizeof b->outcomes);
-    me_workers_run(s->request.threads, b->count, simulate_task, b);
     for (uint32_t i = 0; status == ME_OK && i < b->count; i++) {
         const me_status own = b->outcomes[i].status;
         if (own != ME_OK && own != ME_ERR_STOPPED &&
@@ -334,20 +215,60 @@ static me_status run_tasks(me_search_run *s, batch *b, me_diag *diag,
             status = own == ME_ERR_IO ? ME_ERR_CONFIG : own;
         }
     }
-    status = agree(s, status, diag);
-    return status == ME_OK ? exchange(s, b, diag, stops_out) : status;
+    status = me_transport_agree(s->transport, status, diag);
+    return status == ME_OK ? me_search_exchange(s, b, diag, stops_out) : status;
+}
+
+/** Each process takes its candidates of the batch. */
+static me_status run_tasks(me_search_run *s, me_search_batch *b, me_diag *diag,
+                           bool *stops_out)
+{
+    memset(b->outcomes, 0, sizeof b->outcomes);
+    me_workers_run(s->request.threads, b->count, simulate_task, b);
+    return join_tasks(s, b, diag, stops_out);
+}
+
+/** What is decided is written and told. */
+static me_status tell_batch(me_search_run *s, const me_search_batch *b,
+                            me_diag *diag, bool *stops_out)
+{
+    me_status status = ME_OK;
+    bool goes_on = true;
+    for (uint32_t i = 0; status == ME_OK && i < b->count; i++) {
+        status = decide_like(s, b->indices[i], diag);
+        if (status == ME_OK) {
+            status = write_down(s, b->indices[i], diag);
+        }
+    }
+    status = me_transport_agree(s->transport, status, diag);
+    for (uint32_t i = 0; status == ME_OK && i < b->count; i++) {
+        goes_on = tell(s, b->indices[i]) && goes_on;
+    }
+    return status == ME_OK ? agree_to_stop(s, goes_on, diag, stops_out)
+                           : status;
 }
 
 /** All ranks of all of a batch. */
-static me_status run_batch(me_search_run *s, batch *b, me_diag *diag,
+static me_status run_batch(me_search_run *s, me_search_batch *b, me_diag *diag,
                            bool *stops_out)
 {
-    me_status status = run_tasks(s, b, diag, stops_out);
-    if (status == ME_OK) {
-        status = agree(s, write_down(s, b, diag), diag);
+    const me_status status = run_tasks(s, b, diag, stops_out);
+    return status == ME_OK ? tell_batch(s, b, diag, stops_out) : status;
+}
+
+/** All ranks of one, whose programs the processes share. */
+static me_status run_together(me_search_run *s, uint32_t index, me_diag *diag,
+                              bool *stops_out)
+{
+    me_search_batch b = {.search = s, .indices = {index}, .count = 1};
+    me_search_outcome *o = &b.outcomes[0];
+    if (!me_search_is_known(s, index)) {
+        o->status = me_candidate_simulate(
+            &s->candidates.items[index], s->job, s->transport,
+            s->request.strict, s->request.threads, &o->diag, &o->result);
     }
-    return status == ME_OK ? agree_to_stop(s, tell(s, b), diag, stops_out)
-                           : status;
+    const me_status status = join_tasks(s, &b, diag, stops_out);
+    return status == ME_OK ? tell_batch(s, &b, diag, stops_out) : status;
 }
 
 static int compare_steps(const void *a, const void *b)
@@ -360,8 +281,8 @@ static int compare_steps(const void *a, const void *b)
 }
 
 /** What is left of a batch once its steps are known, the fastest first. */
-static uint32_t sort_screened(const me_search_run *s, const batch *b,
-                              screened list[BATCH])
+static uint32_t sort_screened(const me_search_run *s, const me_search_batch *b,
+                              screened list[ME_SEARCH_BATCH])
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->count; i++) {
@@ -376,46 +297,42 @@ static uint32_t sort_screened(const me_search_run *s, const batch *b,
     return n;
 }
 
-/** Screen a batch; then simulate it in small ones, each behind what the one before
- *  has shown. */
-static me_status screen_batch(me_search_run *s, batch *b, me_diag *diag,
-                              bool *stops_out)
+/** Screen a batch; then simulate one after the other what those before it have not
+ *  put behind them. */
+static me_status screen_batch(me_search_run *s, me_search_batch *b,
+                              me_diag *diag, bool *stops_out)
 {
-    screened list[BATCH];
+    screened list[ME_SEARCH_BATCH];
     b->is_screen = true;
     me_status status = run_tasks(s, b, diag, stops_out);
     b->is_screen = false;
     const uint32_t n = status == ME_OK ? sort_screened(s, b, list) : 0;
     for (uint32_t i = 0; i < b->count && status == ME_OK; i++) {
-        s->n_done +=
-            s->candidates.items[b->indices[i]].end != ME_SEARCH_UNDECIDED;
-    }
-    for (uint32_t i = 0; status == ME_OK && !*stops_out && i < n;) {
-        b->count = 0;
-        for (; i < n && b->count < SMALL_BATCH; i++) {
-            me_candidate *c = &s->candidates.items[list[i].index];
-            if (is_behind(s, c)) {
-                c->end = ME_SEARCH_BEHIND;
-                s->n_done++;
-            } else {
-                b->indices[b->count++] = list[i].index;
-            }
+        const uint32_t index = b->indices[i];
+        if (s->candidates.items[index].end != ME_SEARCH_UNDECIDED) {
+            s->n_done += count_like(s, index);
         }
-        status = b->count == 0 ? ME_OK : run_batch(s, b, diag, stops_out);
+    }
+    for (uint32_t i = 0; status == ME_OK && !*stops_out && i < n; i++) {
+        me_candidate *c = &s->candidates.items[list[i].index];
+        if (is_behind(s, c)) {
+            put_behind(s, list[i].index);
+        } else {
+            status = run_together(s, list[i].index, diag, stops_out);
+        }
     }
     return status;
 }
 
 /** The next of the order that nothing rules out. */
-static void fill_batch(me_search_run *s, uint32_t *next, batch *b)
+static void fill_batch(me_search_run *s, uint32_t *next, me_search_batch *b)
 {
     b->count = 0;
-    while (b->count < BATCH && *next < s->n_order) {
+    while (b->count < ME_SEARCH_BATCH && *next < s->n_order) {
         const uint32_t index = s->order[(*next)++];
         me_candidate *candidate = &s->candidates.items[index];
         if (is_behind(s, candidate)) {
-            candidate->end = ME_SEARCH_BEHIND;
-            s->n_done++;
+            put_behind(s, index);
         } else {
             b->indices[b->count++] = index;
         }
@@ -425,7 +342,7 @@ static void fill_batch(me_search_run *s, uint32_t *next, batch *b)
 me_status me_search_decide(me_search_run *run, me_diag *diag)
 {
     me_search_run *s = run;
-    batch b = {.search = s};
+    me_search_batch b = {.search = s};
     uint32_t next = 0;
     bool stops = false;
     me_status status = ME_OK;
@@ -445,6 +362,7 @@ me_status me_search_decide(me_search_run *run, me_diag *diag)
         if (left->end == ME_SEARCH_UNDECIDED && is_behind(s, left)) {
             left->end = ME_SEARCH_BEHIND;
         }
+        status = decide_like(s, s->order[i], diag);
     }
     return status;
 }

@@ -13,25 +13,20 @@
 /** Probes of this process, and what became of them. */
 typedef struct probing {
     me_search_run *search;
+    me_probes *probes;
     me_status *statuses;
 } probing;
-
-static bool is_mine(const me_search_run *s, uint32_t probe)
-{
-    return probe % (uint32_t)me_transport_size(s->transport) ==
-           (uint32_t)me_transport_rank(s->transport);
-}
 
 static bool probe_task(void *self, uint32_t task)
 {
     const probing *p = self;
     me_search_run *s = p->search;
-    me_probes *probes = &s->probes;
-    if (is_mine(s, task)) {
+    me_probes *probes = p->probes;
+    if (me_search_is_mine(s, task)) {
         me_diag diag = {.status = ME_OK};
         p->statuses[task] =
             me_probe_run(&s->candidates.items[probes->first[task]], s->job,
-                         &s->card, &diag, &probes->items[task]);
+                         probes->kind, &s->card, &diag, &probes->items[task]);
     }
     return p->statuses[task] == ME_OK;
 }
@@ -41,8 +36,14 @@ static void put_probe(me_writer *w, const me_probe *probe)
     me_writer_put(w, (uint64_t)probe->forward_ns, 8);
     me_writer_put(w, (uint64_t)probe->backward_ns, 8);
     me_writer_put(w, (uint64_t)probe->ends_ns, 8);
+    me_writer_put(w, (uint64_t)probe->host_ns, 8);
+    me_writer_put(w, (uint64_t)probe->host_ends_ns, 8);
+    me_writer_put(w, (uint64_t)probe->collectives_ns, 8);
     me_writer_put(w, probe->kept_bytes, 8);
     me_writer_put(w, probe->spike_bytes, 8);
+    me_writer_put(w, probe->digest.a, 8);
+    me_writer_put(w, probe->digest.b, 8);
+    me_writer_put(w, probe->outside_bytes, 8);
 }
 
 static me_probe get_probe(me_reader *reader)
@@ -50,20 +51,26 @@ static me_probe get_probe(me_reader *reader)
     me_probe probe = {.forward_ns = (int64_t)me_reader_get(reader, 8)};
     probe.backward_ns = (int64_t)me_reader_get(reader, 8);
     probe.ends_ns = (int64_t)me_reader_get(reader, 8);
+    probe.host_ns = (int64_t)me_reader_get(reader, 8);
+    probe.host_ends_ns = (int64_t)me_reader_get(reader, 8);
+    probe.collectives_ns = (int64_t)me_reader_get(reader, 8);
     probe.kept_bytes = me_reader_get(reader, 8);
     probe.spike_bytes = me_reader_get(reader, 8);
+    probe.digest.a = me_reader_get(reader, 8);
+    probe.digest.b = me_reader_get(reader, 8);
+    probe.outside_bytes = me_reader_get(reader, 8);
     return probe;
 }
 
 /** Every process has all probes. */
-static me_status exchange_probes(me_search_run *s, me_diag *diag)
+static me_status exchange_probes(me_search_run *s, me_probes *probes,
+                                 me_diag *diag)
 {
-    me_probes *probes = &s->probes;
     const uint32_t n = (uint32_t)me_transport_size(s->transport);
     me_writer w = {.size = 0};
     me_blob *blobs = NULL;
     for (uint32_t i = 0; i < probes->count; i++) {
-        if (is_mine(s, i)) {
+        if (me_search_is_mine(s, i)) {
             put_probe(&w, &probes->items[i]);
         }
     }
@@ -84,11 +91,11 @@ static me_status exchange_probes(me_search_run *s, me_diag *diag)
     return status;
 }
 
-me_status me_search_probe(me_search_run *run, me_diag *diag)
+me_status me_search_probe(me_search_run *run, me_probes *probes, me_diag *diag)
 {
     me_search_run *s = run;
-    const uint32_t n = s->probes.count;
-    probing p = {.search = s};
+    const uint32_t n = probes->count;
+    probing p = {.search = s, .probes = probes};
     p.statuses = me_alloc(n, sizeof *p.statuses, "search.probes");
     me_status status = p.statuses == NULL ? ME_ERR_NOMEM : ME_OK;
     if (status == ME_OK) {
@@ -104,7 +111,7 @@ me_status me_search_probe(me_search_run *run, me_diag *diag)
     status = me_transport_agree(s->transport, status, diag);
     me_log(ME_LOG_INFO, "search: %u probes, %.3f s", (unsigned)n,
            me_log_cpu_seconds());
-    return status == ME_OK ? exchange_probes(s, diag) : status;
+    return status == ME_OK ? exchange_probes(s, probes, diag) : status;
 }
 
 /** Process 0's log, on all of them. */
@@ -128,6 +135,32 @@ static me_status share_log(me_search_run *s, me_diag *diag, me_str *text)
     return me_transport_agree(s->transport, status, diag);
 }
 
+/** What the log has of one of several candidates that are the very same job is
+ *  known of the first of them. */
+static me_status take_like(me_search_run *s, me_diag *diag)
+{
+    me_candidate *items = s->candidates.items;
+    for (uint32_t i = s->n_order; i-- > 0;) {
+        me_candidate *first = &items[s->order[i]];
+        uint32_t k = first->next_like;
+        while (k != 0 && items[k].known == ME_SEARCH_UNDECIDED) {
+            k = items[k].next_like;
+        }
+        if (k == 0 || first->known != ME_SEARCH_UNDECIDED) {
+            continue;
+        }
+        first->known = items[k].known;
+        first->result = items[k].result;
+        if (items[k].reason != NULL) {
+            first->reason = me_strdup(items[k].reason, "search.reason");
+            if (first->reason == NULL) {
+                return me_fail(diag, ME_ERR_NOMEM, "no host memory to search");
+            }
+        }
+    }
+    return ME_OK;
+}
+
 static me_status take_log(me_search_run *s, const me_str *text, me_diag *diag)
 {
     me_search_digest digest;
@@ -137,6 +170,9 @@ static me_status take_log(me_search_run *s, const me_str *text, me_diag *diag)
     if (status == ME_OK) {
         status = me_search_log_apply(s->log_path, log, &digest, diag,
                                      &s->candidates);
+    }
+    if (status == ME_OK) {
+        status = take_like(s, diag);
     }
     if (status == ME_OK && me_transport_rank(s->transport) == 0) {
         status = me_search_log_open(s->log_path, log, &digest, diag, &s->log);

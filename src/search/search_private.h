@@ -20,7 +20,7 @@ struct me_search_run {
     me_schedule_choice *choices;
     me_space *space;
     me_candidates candidates;
-    me_probes probes;
+    me_probes probes[ME_PROBE_KINDS];
     FILE *log; /**< of process 0; NULL: none is asked for */
     char log_path[1024];
     uint32_t *order;         /**< of candidates, by their bounds */
@@ -36,6 +36,49 @@ struct me_search_run {
     char name[ME_VARIANT_NAME]; /**< of the job */
 };
 
+enum {
+    /** Candidates that are simulated before the next are ruled out: the same for
+     *  any number of processes, so that what is ruled out is the same. */
+    ME_SEARCH_BATCH = 16
+};
+
+/** What became of a candidate of a batch. */
+typedef struct me_search_outcome {
+    me_status status;
+    me_diag diag;
+    me_search_result result;
+    me_search_bound bound; /**< of a screen */
+    bool is_over;          /**< likewise: it does not fit */
+} me_search_outcome;
+
+/** A batch that this process has its part of. */
+typedef struct me_search_batch {
+    const me_search_run *search;
+    uint32_t indices[ME_SEARCH_BATCH];
+    uint32_t count;
+    me_search_outcome outcomes[ME_SEARCH_BATCH];
+    bool is_screen; /**< the ranks that stand for stages alone */
+} me_search_batch;
+
+/** Has a log shown what it will be? Local. */
+bool me_search_is_known(const me_search_run *run, uint32_t index);
+
+/** Is it this process's candidate of a batch, or probe? Local. */
+bool me_search_is_mine(const me_search_run *run, uint32_t task);
+
+/** Is the time over that there is? Local. */
+bool me_search_is_late(const me_search_run *run);
+
+/**
+ * Give every process what all did of a batch, and process 0's word on the time.
+ * Collective.
+ *
+ * @param stops_out  set where the search has to stop; else left as it is
+ * @return ME_OK; ME_ERR_NOMEM, ME_ERR_MPI
+ */
+me_status me_search_exchange(me_search_run *run, const me_search_batch *batch,
+                             me_diag *diag, bool *stops_out) ME_MUST_CHECK;
+
 /** Seconds of a clock that only goes forward; for the budget. Local. */
 double me_search_seconds(void);
 
@@ -44,7 +87,8 @@ double me_search_seconds(void);
  *
  * @return ME_OK; ME_ERR_NOMEM, ME_ERR_MPI
  */
-me_status me_search_probe(me_search_run *run, me_diag *diag) ME_MUST_CHECK;
+me_status me_search_probe(me_search_run *run, me_probes *probes,
+                          me_diag *diag) ME_MUST_CHECK;
 
 /**
  * Take from the log what an earlier search has done, and open it to go on.

@@ -79,13 +79,18 @@ static me_status keep_reason(me_candidate *candidate, me_diag *why,
                : me_fail(diag, ME_ERR_NOMEM, "no host memory to search");
 }
 
+static void rule_out(const me_search_run *s, me_candidate *candidate)
+{
+    if (s->capacity_bytes != 0 && candidate->bound.bytes > s->capacity_bytes) {
+        candidate->end = ME_SEARCH_TOO_LARGE;
+    }
+}
+
 static void set_bound(const me_search_run *s, const me_config *config,
                       const me_probe *probe, me_candidate *candidate)
 {
     candidate->bound = me_search_bound_of(config, &s->card, probe);
-    if (s->capacity_bytes != 0 && candidate->bound.bytes > s->capacity_bytes) {
-        candidate->end = ME_SEARCH_TOO_LARGE;
-    }
+    rule_out(s, candidate);
 }
 
 /** By arithmetic: what the framework refuses, and what is too large. */
@@ -114,7 +119,8 @@ static me_status weigh(me_search_run *s, me_candidate *candidate, me_diag *diag)
 static me_status weigh_again(me_search_run *s, uint32_t index, me_diag *diag)
 {
     me_candidate *candidate = &s->candidates.items[index];
-    const uint32_t probe = s->probes.of[index];
+    const me_probes *probes = &s->probes[ME_PROBE_LAYER];
+    const uint32_t probe = probes->of[index];
     if (candidate->end != ME_SEARCH_UNDECIDED || probe == UINT32_MAX) {
         return ME_OK;
     }
@@ -122,10 +128,37 @@ static me_status weigh_again(me_search_run *s, uint32_t index, me_diag *diag)
     const me_status status =
         me_candidate_finish(candidate, s->job, diag, &config);
     if (status == ME_OK) {
-        set_bound(s, config, &s->probes.items[probe], candidate);
+        set_bound(s, config, &probes->items[probe], candidate);
     }
     me_config_destroy(config);
     return status;
+}
+
+/** By layers that were probed. */
+static me_status weigh_layers(me_search_run *s, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (uint32_t i = 0; status == ME_OK && i < s->candidates.count; i++) {
+        status = weigh_again(s, i, diag);
+    }
+    return status;
+}
+
+/** What a rank holds beside its allocator is there when the most is requested. */
+static me_status weigh_places(me_search_run *s, me_diag *diag)
+{
+    const me_probes *probes = &s->probes[ME_PROBE_PLACE];
+    (void)diag;
+    for (uint32_t i = 0; i < s->candidates.count; i++) {
+        me_candidate *c = &s->candidates.items[i];
+        const uint32_t probe = probes->of[i];
+        if (c->end == ME_SEARCH_UNDECIDED && probe != UINT32_MAX &&
+            c->bound.bytes > 0) {
+            c->bound.bytes += probes->items[probe].outside_bytes;
+            rule_out(s, c);
+        }
+    }
+    return ME_OK;
 }
 
 /** Whose order(): qsort() has no argument for it. */
@@ -157,9 +190,13 @@ static me_status make_order(me_search_run *s, me_diag *diag)
         me_free(list);
         return me_fail(diag, ME_ERR_NOMEM, "no host memory to search");
     }
+    uint32_t n_open = 0;
     for (uint32_t i = 0; i < c->count; i++) {
         if (c->items[i].end == ME_SEARCH_UNDECIDED) {
-            list[s->n_order++] = (ordered){c->items[i].bound, i};
+            n_open++;
+            if (!c->items[i].is_like) {
+                list[s->n_order++] = (ordered){c->items[i].bound, i};
+            }
         }
     }
     if (s->n_order > 1) {
@@ -169,9 +206,10 @@ static me_status make_order(me_search_run *s, me_diag *diag)
         s->order[i] = list[i].index;
     }
     me_free(list);
-    s->n_done = c->count - s->n_order;
-    me_log(ME_LOG_INFO, "search: %u candidates, %u to decide, %.3f s",
-           (unsigned)c->count, (unsigned)s->n_order, me_log_cpu_seconds());
+    s->n_done = c->count - n_open;
+    me_log(ME_LOG_INFO, "search: %u candidates, %u to decide, %u jobs, %.3f s",
+           (unsigned)c->count, (unsigned)n_open, (unsigned)s->n_order,
+           me_log_cpu_seconds());
     return ME_OK;
 }
 
@@ -209,23 +247,45 @@ static me_status enumerate(me_search_run *s, me_diag *diag)
     for (uint32_t i = 0; status == ME_OK && i < s->candidates.count; i++) {
         status = weigh(s, &s->candidates.items[i], diag);
     }
+    return status == ME_OK ? check_reasons(s, diag) : status;
+}
+
+/** Make the bounds nearer by probes of a kind. */
+static me_status probe(me_search_run *s, me_probe_kind kind, me_diag *diag)
+{
+    static me_status (*const weighs[])(me_search_run *, me_diag *) = {
+        [ME_PROBE_LAYER] = weigh_layers, [ME_PROBE_PLACE] = weigh_places};
+    me_probes *probes = &s->probes[kind];
+    probes->kind = kind;
+    me_status status = me_transport_agree(
+        s->transport, me_probes_find(&s->candidates, s->job, diag, probes),
+        diag);
     if (status == ME_OK) {
-        status = check_reasons(s, diag);
+        status = me_search_probe(s, probes, diag);
     }
-    return status == ME_OK && s->has_bounds
-               ? me_probes_find(&s->candidates, s->job, diag, &s->probes)
+    return status == ME_OK
+               ? me_transport_agree(s->transport, weighs[kind](s, diag), diag)
                : status;
 }
 
-/** The bounds as near as they come, and the order that they give. */
-static me_status put_in_order(me_search_run *s, me_diag *diag)
+/** The bounds as near as they come. What lies beside the allocator is weighed
+ *  where a card's memory is, and not what an allocator may hold of it. */
+static me_status probe_all(me_search_run *s, me_diag *diag)
 {
     me_status status = ME_OK;
-    for (uint32_t i = 0;
-         status == ME_OK && s->has_bounds && i < s->candidates.count; i++) {
-        status = weigh_again(s, i, diag);
+    if (s->has_bounds) {
+        status = probe(s, ME_PROBE_LAYER, diag);
     }
-    return status == ME_OK ? make_order(s, diag) : status;
+    if (status == ME_OK && s->has_bounds) {
+        status = me_transport_agree(
+            s->transport,
+            me_probes_find_like(&s->probes[ME_PROBE_LAYER], s->job, diag,
+                                &s->candidates),
+            diag);
+    }
+    return status == ME_OK && s->has_bounds && s->card.card.total_bytes > 0
+               ? probe(s, ME_PROBE_PLACE, diag)
+               : status;
 }
 
 /** What a row says beside its numbers: its flags, and what its plan assumes. */
@@ -311,10 +371,10 @@ static me_status search(me_search_run *s, me_diag *diag)
                                 enumerate(s, diag), diag);
     }
     if (status == ME_OK) {
-        status = me_search_probe(s, diag);
+        status = probe_all(s, diag);
     }
     if (status == ME_OK) {
-        status = me_transport_agree(s->transport, put_in_order(s, diag), diag);
+        status = me_transport_agree(s->transport, make_order(s, diag), diag);
     }
     if (status == ME_OK) {
         status = me_search_continue(s, diag);
@@ -378,7 +438,9 @@ void me_search_run_destroy(me_search_run *run)
     }
     me_free(s->rows);
     me_free(s->order);
-    me_probes_fini(&s->probes);
+    for (int kind = 0; kind < ME_PROBE_KINDS; kind++) {
+        me_probes_fini(&s->probes[kind]);
+    }
     me_candidates_fini(&s->candidates);
     me_space_destroy(s->space);
     me_free(s->choices);

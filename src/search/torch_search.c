@@ -21,27 +21,10 @@ static me_search_bound bound_of(const me_config *config,
     return (me_search_bound){.bytes = 0};
 }
 
-static bool has_probe(const me_config *job, const me_variant *variant)
-{
-    (void)job;
-    (void)variant;
-    return false;
-}
-
-/** Nobody calls it, since there are none. */
-static me_status set_probe(me_config *config, int32_t n_layers, me_diag *diag)
-{
-    (void)config;
-    (void)n_layers;
-    return me_fail(diag, ME_ERR_INTERNAL, "a tree of modules has no probe");
-}
-
 static const char *const no_options[] = {NULL};
 
 const me_search_rules me_torch_search = {
     .axes = axes,
     .bound = bound_of,
-    .has_probe = has_probe,
-    .probe_options = no_options,
-    .set_probe = set_probe,
+    .like_options = no_options,
 };

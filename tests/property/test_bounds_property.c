@@ -35,33 +35,43 @@ static me_status base_none(me_config *config, me_diag *diag)
     return me_config_set(config, "device.name", "h100-80gb", diag);
 }
 
-/** The larger ones of the bounds by arithmetic and of those with a probe. */
-static me_search_bound bound_of(const me_config *job, const me_config *finished,
-                                const me_job_card *card, bool *is_probed)
-{
-    char assignments[] = "train.iterations=2";
-    const me_candidate candidate = {.assignments = assignments};
-    me_probe probe = {.forward_ns = 0};
-    me_str key = {0};
-    me_search_bound bound = me_search_bound_of(finished, card, NULL);
-    if (me_candidate_probe_key(&candidate, job, &key)) {
-        assert_int_equal(me_probe_run(&candidate, job, card, NULL, &probe),
-                         ME_OK);
-        const me_search_bound near = me_search_bound_of(finished, card, &probe);
-        assert_true(near.step_ns >= bound.step_ns);
-        bound = near;
-    }
-    *is_probed = probe.forward_ns > 0;
-    me_str_fini(&key);
-    return bound;
-}
-
 /** What a job's bounds are held against. */
 typedef struct weighed {
     me_search_bound bound;
+    uint64_t outside_bytes; /**< beside the bound of memory; 0: not known */
     me_search_result result;
     bool is_probed;
 } weighed;
+
+/** @return all zero: it has none of the kind */
+static me_probe probe_of(const me_config *job, const me_job_card *card,
+                         me_probe_kind kind)
+{
+    static const me_schedule_choice own = {.schedule = NULL};
+    char assignments[] = "train.iterations=2";
+    const me_candidate candidate = {.assignments = assignments, .choice = &own};
+    me_probe probe = {.forward_ns = 0};
+    me_str key = {0};
+    if (me_candidate_probe_key(&candidate, job, kind, &key)) {
+        assert_int_equal(
+            me_probe_run(&candidate, job, kind, card, NULL, &probe), ME_OK);
+    }
+    me_str_fini(&key);
+    return probe;
+}
+
+/** The larger ones of the bounds by arithmetic and of those with probes. */
+static void bound_job(const me_config *job, const me_config *finished,
+                      const me_job_card *card, weighed *w)
+{
+    const me_probe layer = probe_of(job, card, ME_PROBE_LAYER);
+    const me_probe place = probe_of(job, card, ME_PROBE_PLACE);
+    const me_search_bound far = me_search_bound_of(finished, card, NULL);
+    w->bound = me_search_bound_of(finished, card, &layer);
+    assert_true(w->bound.step_ns >= far.step_ns);
+    w->outside_bytes = place.outside_bytes;
+    w->is_probed = layer.forward_ns > 0;
+}
 
 /** The whole life's most bytes, as verdicts count. */
 static me_status simulate(me_config *config, me_diag *diag,
@@ -105,7 +115,7 @@ static bool weigh(base_of *base, const random_job *job, weighed *w)
         status = me_job_card_make(config, &diag, &card);
     }
     if (status == ME_OK) {
-        w->bound = bound_of(read, config, &card, &w->is_probed);
+        bound_job(read, config, &card, w);
         status = simulate(config, &diag, &w->result);
     } else {
         me_config_destroy(config);
@@ -130,6 +140,7 @@ typedef struct nearness {
     double step;
     int n;
     int n_probed;
+    int n_placed;
 } nearness;
 
 /** What is requested at once is less than all else that is counted. */
@@ -144,6 +155,11 @@ static void check(base_of *base, uint64_t seed, const random_job *job,
     if (w.bound.bytes > r->requested_bytes) {
         fail_with("memory", seed, job, w.bound.bytes, r->requested_bytes);
     }
+    if (w.outside_bytes > 0 && r->basis == ME_BASIS_DEVICE &&
+        w.bound.bytes + w.outside_bytes > r->worst_bytes) {
+        fail_with("the card", seed, job, w.bound.bytes + w.outside_bytes,
+                  r->worst_bytes);
+    }
     if (r->step_ns > 0 && w.bound.step_ns > r->step_ns) {
         fail_with("time", seed, job, (uint64_t)w.bound.step_ns,
                   (uint64_t)r->step_ns);
@@ -153,6 +169,7 @@ static void check(base_of *base, uint64_t seed, const random_job *job,
         r->step_ns == 0 ? 0 : (double)w.bound.step_ns / (double)r->step_ns;
     sums->n++;
     sums->n_probed += w.is_probed ? 1 : 0;
+    sums->n_placed += w.outside_bytes > 0 ? 1 : 0;
 }
 
 static uint64_t first_seed(void)
@@ -286,12 +303,13 @@ static void test_bounds_property__wide_jobs(void **state)
         draw_wide(&random, &job);
         check(base_none, seed, &job, &sums);
     }
-    print_message("bytes %.3f, step %.3f of what is simulated, %d of %d "
-                  "probed\n",
+    print_message("bytes %.3f, step %.3f of what is simulated, %d and %d of "
+                  "%d probed\n",
                   sums.bytes / sums.n, sums.step / sums.n, sums.n_probed,
-                  sums.n);
+                  sums.n_placed, sums.n);
     assert_true(sums.bytes > 0.5 * sums.n);
     assert_true(sums.n_probed > sums.n / 3);
+    assert_true(sums.n_placed > sums.n / 3);
 }
 
 int main(void)
