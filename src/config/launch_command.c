@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "base/python_number.h"
+#include "config/argument_files.h"
 #include "config/config_private.h"
 #include "config/launch_ranks.h"
 #include "config/launch_script.h"
@@ -399,7 +400,11 @@ me_status me_config_read_launch(me_config *config, int argc,
         status = me_launch_ranks_settle(&w.ranks, config, diag);
     }
     if (status == ME_OK && w.script != NULL) {
-        status = w.script->read(config, argc - w.at, argv + w.at, diag);
+        me_argument_words words = {argc - w.at, argv + w.at};
+        status = me_argument_files_expand(config, &words, diag);
+        if (status == ME_OK) {
+            status = w.script->read(config, words.argc, words.argv, diag);
+        }
     }
     return status;
 }
