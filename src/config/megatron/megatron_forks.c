@@ -40,14 +40,18 @@ static me_status settle_blocks(me_config *config, const me_flag_uses *uses,
         at += length + (at[length] == ',');
         me_str_append(&layout, *at == '\0' ? "L" : "|");
     }
-    const me_status status =
-        is_right && layers > 0
-            ? me_config_set(config, "parallel.pipeline_layout",
-                            me_str_text(&layout), diag)
-            : me_fail(diag, ME_ERR_CONFIG,
-                      "--pipeline-model-parallel-blocks %.80s: must be layers "
-                      "of each stage, with commas between them",
-                      use->values[0]);
+    me_status status = me_str_status(&layout);
+    if (status != ME_OK) {
+        status = me_fail(diag, status, "no memory for a pipeline's stages");
+    } else if (!is_right || layers == 0) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--pipeline-model-parallel-blocks %.80s: must be "
+                         "layers of each stage, with commas between them",
+                         use->values[0]);
+    } else {
+        status = me_config_set(config, "parallel.pipeline_layout",
+                               me_str_text(&layout), diag);
+    }
     me_str_fini(&layout);
     return status;
 }

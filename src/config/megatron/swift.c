@@ -50,7 +50,9 @@ static const me_yaml_field fields[] = {
     {"torch_dtype", "float16", .flags = "--fp16"},
     {"bias_activation_fusion", "false",
      .flags = "--no-bias-gelu-fusion --no-bias-swiglu-fusion"},
-    {"max_length|packing_length|finetune|model_type", NULL, .flags = ""},
+    {"max_length|packing_length|finetune|model_type|lora_rank|lora_alpha|"
+     "lora_dropout|target_modules",
+     NULL, .flags = ""},
     {.key = NULL},
 };
 
@@ -335,7 +337,11 @@ static me_status read_list(me_leaf_list *list, me_config *config, me_diag *diag)
 {
     const me_yaml_leaf *model = me_leaf_list_find(list, "model");
     bool has_limit = me_config_is_set(config, "model.max_position_embeddings");
-    me_status status = ME_OK;
+    static const char *const numbers[] = {"max_length", "packing_length", NULL};
+    me_status status = me_leaf_list_check_numbers(list, numbers, diag);
+    if (status != ME_OK) {
+        return status;
+    }
     if (model != NULL && model->n_values == 1) {
         status = me_trainer_read_model(config, "--model", model->values[0],
                                        diag, &has_limit);

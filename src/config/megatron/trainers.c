@@ -145,6 +145,24 @@ uint64_t me_leaf_list_number(const me_leaf_list *list, const char *path,
                : other;
 }
 
+me_status me_leaf_list_check_numbers(const me_leaf_list *list,
+                                     const char *const *paths, me_diag *diag)
+{
+    for (size_t i = 0; paths[i] != NULL; i++) {
+        const me_yaml_leaf *leaf = me_leaf_list_find(list, paths[i]);
+        uint64_t number = 0;
+        if (leaf != NULL && !me_yaml_is_null(leaf) &&
+            (leaf->n_values != 1 ||
+             me_parse_u64(leaf->values[0], &number) != ME_OK)) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s: %s = %.60s: must be a whole number",
+                           leaf->where, leaf->path,
+                           leaf->n_values == 0 ? "" : leaf->values[0]);
+        }
+    }
+    return ME_OK;
+}
+
 me_status me_leaf_list_add_model(me_leaf_list *list, const me_config *config,
                                  const char *where, me_diag *diag)
 {
@@ -164,8 +182,10 @@ me_status me_leaf_list_add_model(me_leaf_list *list, const me_config *config,
         const me_option *option = me_option_find(rows[i].option);
         me_option_format(option, config, &text);
         const char *value = me_str_text(&text);
-        if (strcmp(value, "0") != 0 && strcmp(value, "none") != 0 &&
-            strcmp(value, "false") != 0) {
+        if (me_str_status(&text) != ME_OK) {
+            status = me_fail(diag, ME_ERR_NOMEM, "no memory for arguments");
+        } else if (strcmp(value, "0") != 0 && strcmp(value, "none") != 0 &&
+                   strcmp(value, "false") != 0) {
             status =
                 me_leaf_list_add(list, rows[i].key, &value, 1, where, diag);
         }

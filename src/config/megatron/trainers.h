@@ -81,6 +81,16 @@ const me_yaml_leaf *me_leaf_list_find(const me_leaf_list *list,
 uint64_t me_leaf_list_number(const me_leaf_list *list, const char *path,
                              uint64_t other);
 
+/**
+ * Refuse values of these paths that are neither whole numbers nor null. Local.
+ *
+ * @param paths  end with NULL
+ * @return ME_OK; ME_ERR_CONFIG naming path and value
+ */
+me_status me_leaf_list_check_numbers(const me_leaf_list *list,
+                                     const char *const *paths,
+                                     me_diag *diag) ME_MUST_CHECK;
+
 /** Add what the model has and flags of Megatron-LM's ask for: experts, latent
  *  attention. */
 me_status me_leaf_list_add_model(me_leaf_list *list, const me_config *config,

@@ -148,6 +148,19 @@ static uint64_t number(const me_leaf_list *all, const char *path,
     return me_leaf_list_number(all, path, other);
 }
 
+/** What the shapes and ranks come from. */
+static const char *const numbers[] = {
+    "data.max_prompt_length",
+    "data.max_response_length",
+    "actor_rollout_ref.actor.ppo_max_token_len_per_gpu",
+    "actor_rollout_ref.actor.ppo_mini_batch_size",
+    "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
+    "actor_rollout_ref.rollout.n",
+    "trainer.nnodes",
+    "trainer.n_gpus_per_node",
+    NULL,
+};
+
 static bool is_true(const me_leaf_list *all, const char *path, bool other)
 {
     const me_yaml_leaf *leaf = me_leaf_list_find(all, path);
@@ -360,6 +373,9 @@ me_status me_verl_read(me_config *config, int argc, const char *const *argv,
     }
     if (status == ME_OK) {
         status = pick(&all, &picked, diag);
+    }
+    if (status == ME_OK) {
+        status = me_leaf_list_check_numbers(&all, numbers, diag);
     }
     if (status == ME_OK) {
         status = check_strategy(&all, &picked, argc, argv, diag);
