@@ -24,6 +24,8 @@ local seconds = tonumber(os.getenv("MEMEST_FILTER_SECONDS")) or 20 -- then memes
 local other_jobs = {
     "launched nothing",
     "is no program that memest knows",
+    "is not read: of ms-swift",
+    "is not read: a recipe",
     "without a script",
     "the scripts that are, are",
 }

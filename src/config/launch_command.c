@@ -334,6 +334,33 @@ static me_status step_entrance(walk *w)
                             name);
 }
 
+/** Commands of trainers that are not read, and what is in their place. */
+static const struct {
+    const char *name;
+    const char *instead;
+} trainers[] = {
+    {"swift",
+     "of ms-swift's commands `megatron sft`, `pt` and `rlhf` train with "
+     "Megatron-LM's core"},
+    {"megatron",
+     "of ms-swift's commands `megatron sft`, `pt` and `rlhf` train"},
+    {"nemo", "a recipe is code of NeMo's, which is not here: give --model the "
+             "YAML that NeMo writes of it, or the model's name (`memest list "
+             "models`) with Megatron-LM's flags"},
+};
+
+static const char *instead_of(const char *word)
+{
+    const char *slash = strrchr(word, '/');
+    const char *name = slash == NULL ? word : slash + 1;
+    for (size_t i = 0; i < sizeof trainers / sizeof trainers[0]; i++) {
+        if (strcmp(trainers[i].name, name) == 0) {
+            return trainers[i].instead;
+        }
+    }
+    return NULL;
+}
+
 /** A word that is neither a launcher nor the script. */
 static me_status step_word(walk *w, const char *word)
 {
@@ -345,6 +372,11 @@ static me_status step_word(walk *w, const char *word)
     if (is_assignment(word) && !w->is_python) {
         w->at++;
         return keep_assignment(w, word, strlen(word));
+    }
+    const char *instead = instead_of(word);
+    if (instead != NULL) {
+        return me_fail(w->diag, ME_ERR_UNSUPPORTED, "'%.80s' is not read: %s",
+                       word, instead);
     }
     return me_fail(w->diag, ME_ERR_UNSUPPORTED,
                    w->is_python
