@@ -114,7 +114,7 @@ void me_te_fused_backward(me_engine *e, me_tensor *const qkv[3],
     };
     me_tensor *workspace = me_scratch(e, "fused_attn_bwd.workspace",
                                       me_te_attention_workspace_bytes(&call));
-    tell_kernel(e, ME_KERNEL_FLASH_BACKWARD, query,
+    tell_kernel(e, ME_KERNEL_FUSED_ATTENTION_BACKWARD, query,
                 me_size_mul(attention_flops(query, key, spec->mask), 5) / 2);
     me_drop(e, workspace);
 }
@@ -153,7 +153,7 @@ void me_te_fused_forward(me_engine *e, me_tensor *const qkv[3], me_te_mask mask,
     made_out->statistics = me_empty(
         e, op, ME_DTYPE_FLOAT32,
         ME_SHAPE(me_dim(query, 1), me_dim(query, 2), me_dim(query, 0), 1));
-    tell_kernel(e, ME_KERNEL_FLASH, query,
+    tell_kernel(e, ME_KERNEL_FUSED_ATTENTION, query,
                 attention_flops(query, qkv[1], mask));
     me_drop(e, workspace);
 }

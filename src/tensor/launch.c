@@ -51,8 +51,10 @@ void me_launch_kernel(me_engine *e, me_kernel_class kernel, uint64_t flops,
     }
 }
 
-void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
-                       uint64_t batch, const uint64_t mnk[3])
+/** @param is_block_scaled  of FP8 operands */
+static void launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
+                           bool is_block_scaled, uint64_t batch,
+                           const uint64_t mnk[3])
 {
     const uint64_t m = mnk[0];
     const uint64_t n = mnk[1];
@@ -72,6 +74,7 @@ void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
         me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_KERNEL,
                                       .kernel = (uint8_t)kernel,
                                       .dtype = (uint8_t)dtype,
+                                      .is_block_scaled = is_block_scaled,
                                       .flops = flops,
                                       .bytes = bytes,
                                       .batch = batch,
@@ -79,6 +82,21 @@ void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
                                       .n = n,
                                       .k = k});
     }
+}
+
+void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
+                       uint64_t batch, const uint64_t mnk[3])
+{
+    launch_product(e, kernel, dtype, false, batch, mnk);
+}
+
+void me_launch_product_of(me_engine *e, me_kernel_class kernel,
+                          me_operands operands, me_dtype dtype,
+                          const uint64_t mnk[3])
+{
+    launch_product(e, kernel,
+                   operands == ME_OPERANDS_AS_RESULT ? dtype : ME_DTYPE_UINT8,
+                   operands == ME_OPERANDS_FP8_BLOCKS, 1, mnk);
 }
 
 void me_launch_attention(me_engine *e, me_kernel_class kernel, me_dtype dtype,

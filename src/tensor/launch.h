@@ -29,10 +29,13 @@
     X(ME_KERNEL_BMM, "bmm")                                                    \
     X(ME_KERNEL_FLASH, "flash_fwd")                                            \
     X(ME_KERNEL_FLASH_BACKWARD, "flash_bwd")                                   \
+    X(ME_KERNEL_FUSED_ATTENTION, "fused_attn_fwd")                             \
+    X(ME_KERNEL_FUSED_ATTENTION_BACKWARD, "fused_attn_bwd")                    \
     X(ME_KERNEL_COPY, "copy")                                                  \
     X(ME_KERNEL_STRIDED, "strided_copy")                                       \
     X(ME_KERNEL_ELEMENTWISE, "elementwise")                                    \
     X(ME_KERNEL_CAST, "cast")                                                  \
+    X(ME_KERNEL_QUANTIZE, "quantize")                                          \
     X(ME_KERNEL_ACCUMULATE, "accumulate")                                      \
     X(ME_KERNEL_SILU, "silu")                                                  \
     X(ME_KERNEL_GELU, "gelu")                                                  \
@@ -114,16 +117,19 @@ enum {
 typedef struct me_launch {
     me_launch_kind kind;
     uint8_t kernel;     /**< me_kernel_class; kernel */
-    uint8_t dtype;      /**< me_dtype of a product's operands; kernel */
+    uint8_t dtype;      /**< me_dtype of a product's operands, FP8 as uint8;
+                             kernel */
     uint8_t host;       /**< me_host_work; host */
     uint8_t collective; /**< me_collective; collective */
     uint8_t group;      /**< me_group_kind; collective */
     uint8_t phase;      /**< me_phase that runs */
     uint8_t transfers;  /**< bits; exchange */
-    bool is_async;  /**< collective: kernels do not wait for it unless a launch
+    bool is_async; /**< collective: kernels do not wait for it unless a launch
                       says so; exchange: its transfers are not batched */
-    bool is_ahead;  /**< it does not wait for earlier kernels; collective */
-    bool is_queued; /**< those of a rank run one after the other and the host
+    bool is_block_scaled; /**< an FP8 product with a scale for each block of its
+                               operands; kernel */
+    bool is_ahead;    /**< it does not wait for earlier kernels; collective */
+    bool is_queued;   /**< those of a rank run one after the other and the host
                          waits for none; unless it is asynchronous, kernels wait
                          for it at once; exchange */
     bool is_backward; /**< which action it is; action */
@@ -163,6 +169,18 @@ void me_launch_tell(me_engine *e, me_launch launch);
 /** A kernel that memory bounds; adds FLOPs and bytes to the running phase. */
 void me_launch_kernel(me_engine *e, me_kernel_class kernel, uint64_t flops,
                       uint64_t bytes);
+
+/** Operands of a product. */
+typedef enum me_operands {
+    ME_OPERANDS_AS_RESULT,
+    ME_OPERANDS_FP8,       /**< a scale a tensor */
+    ME_OPERANDS_FP8_BLOCKS /**< a scale a block */
+} me_operands;
+
+/** As me_launch_product(), of one with such operands and a result of @p dtype. */
+void me_launch_product_of(me_engine *e, me_kernel_class kernel,
+                          me_operands operands, me_dtype dtype,
+                          const uint64_t mnk[3]);
 
 /** @p batch products of (m, k) and (k, n) into (m, n). */
 void me_launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,

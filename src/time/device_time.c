@@ -38,12 +38,19 @@ static int64_t nanoseconds(double seconds)
     return (int64_t)(seconds * 1e9 + 0.5);
 }
 
+static double product_rate(const me_rates *r, const me_launch *p)
+{
+    switch (p->dtype) {
+    case ME_DTYPE_FLOAT32: return r->single_product;
+    case ME_DTYPE_UINT8: return r->fp8_product[p->is_block_scaled];
+    default: return r->half_product;
+    }
+}
+
 /** One tile a multiprocessor at a time, wave after wave. */
 static double product_seconds(const me_rates *r, const me_launch *p)
 {
-    const double peak =
-        (p->dtype == ME_DTYPE_FLOAT32 ? r->single_product : r->half_product) /
-        MEAN_OF_BEST;
+    const double peak = product_rate(r, p) / MEAN_OF_BEST;
     double best = INFINITY;
     for (int t = 0; t < N_TILES; t++) {
         const double count = (double)p->batch *
@@ -61,10 +68,23 @@ static double product_seconds(const me_rates *r, const me_launch *p)
     return fmax(best, memory) + PRODUCT_OVERHEAD_S;
 }
 
+static bool is_attention(const me_launch *l)
+{
+    return l->kernel == ME_KERNEL_FLASH ||
+           l->kernel == ME_KERNEL_FLASH_BACKWARD ||
+           l->kernel == ME_KERNEL_FUSED_ATTENTION ||
+           l->kernel == ME_KERNEL_FUSED_ATTENTION_BACKWARD;
+}
+
 static double flash_seconds(const me_rates *r, const me_launch *f)
 {
-    const bool is_backward = f->kernel == ME_KERNEL_FLASH_BACKWARD;
-    const double flash = r->flash[f->k > FLASH_SMALL_HEAD][is_backward];
+    const bool is_fused = f->kernel == ME_KERNEL_FUSED_ATTENTION ||
+                          f->kernel == ME_KERNEL_FUSED_ATTENTION_BACKWARD;
+    const bool is_backward = f->kernel == ME_KERNEL_FLASH_BACKWARD ||
+                             f->kernel == ME_KERNEL_FUSED_ATTENTION_BACKWARD;
+    const bool is_large = f->k > FLASH_SMALL_HEAD;
+    const double flash = is_fused ? r->fused[is_large][is_backward]
+                                  : r->flash[is_large][is_backward];
     // Of float32 there is no tensor core's kernel.
     const double rate =
         f->dtype == ME_DTYPE_FLOAT32 ? fmin(flash, r->single_product) : flash;
@@ -83,8 +103,7 @@ int64_t me_kernel_ns(const me_rates *rates, const me_launch *kernel)
     if (kernel->n > 0) {
         return nanoseconds(product_seconds(rates, kernel));
     }
-    if (kernel->kernel == ME_KERNEL_FLASH ||
-        kernel->kernel == ME_KERNEL_FLASH_BACKWARD) {
+    if (is_attention(kernel)) {
         return nanoseconds(flash_seconds(rates, kernel));
     }
     return nanoseconds(MEMORY_OVERHEAD_S +

@@ -42,12 +42,14 @@ typedef struct me_rates {
     double multiprocessors;
     double half_product;   /**< FLOPs a second, bf16 and fp16 */
     double single_product; /**< fp32, tf32 off */
+    double fp8_product[2]; /**< FP8, with a scale a tensor, and a block */
     double nvlink;         /**< bytes a second one way, of the data sheet: other
                                 cards' links are to these as theirs to it */
     double half_sheet;     /**< what the data sheet says, dense */
     double single_sheet;
     double flash[2][2]; /**< FLOPs a second; head size 64, 128; forward,
                                 backward */
+    double fused[2][2]; /**< the same of cuDNN's kernels */
     double memory[ME_KERNEL_COUNT]; /**< bytes a second; of products: 85 % of
                                          a copy's */
     double sm_clock;                /**< Hz at most; 0: the file does not say */

@@ -93,19 +93,12 @@ me_status me_config_assume_te_cross_entropy(me_config *config, me_diag *diag)
 
 me_status me_config_assume_te_times(me_config *config, me_diag *diag)
 {
-    if (config->fp8.format != ME_FP8_NONE) {
-        return me_config_assume(
-            config, diag,
-            "predicted time: products in FP8 have the rates of bf16, "
-            "quantisation that of a cast, and Transformer Engine's modules the "
-            "host times of Megatron-LM's own: the time is an upper bound");
-    }
     return uses_te(config)
                ? me_config_assume(
                      config, diag,
-                     "predicted time: Transformer Engine's kernels have the "
-                     "rates of PyTorch's, its modules the host times of "
-                     "Megatron-LM's own; neither was measured of them")
+                     "predicted time: Transformer Engine's modules have the host "
+                     "times of Megatron-LM's own, which were not measured of "
+                     "them")
                : ME_OK;
 }
 

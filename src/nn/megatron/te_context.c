@@ -73,7 +73,8 @@ me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3],
     if (node != NULL) {
         node->data.context = nn;
     }
-    me_drop(e, made.rng); // without a tape what would be saved goes from its end
+    me_drop(e,
+            made.rng); // without a tape what would be saved goes from its end
     me_drop(e, made.statistics);
     me_drop(e, made.output);
     for (int i = 2; i >= 0; i--) {

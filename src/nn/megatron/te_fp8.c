@@ -135,15 +135,23 @@ static me_quantized create(me_nn *nn, matrix_size x, me_usage usage,
     return q;
 }
 
+me_operands me_fp8_operands(const me_nn *nn)
+{
+    return me_fp8_row_of(nn)->scale_shape == NULL ? ME_OPERANDS_FP8
+                                                  : ME_OPERANDS_FP8_BLOCKS;
+}
+
 /** The kernel, and what it needs meanwhile: the largest value and the scale,
  *  float32 each. */
 static void run_quantize_numel(me_nn *nn, me_dtype dtype, uint64_t numel)
 {
+    const uint64_t bytes = me_dtype_bytes(dtype);
     if (me_fp8_row_of(nn)->finds_amax) {
         me_temporary(nn->e, "amax_and_scale", 8);
+        me_launch_kernel(nn->e, ME_KERNEL_REDUCE, 0, me_size_mul(numel, bytes));
     }
-    me_launch_kernel(nn->e, ME_KERNEL_CAST, 0,
-                     me_size_mul(numel, me_dtype_bytes(dtype) + 2));
+    me_launch_kernel(nn->e, ME_KERNEL_QUANTIZE, 0,
+                     me_size_mul(numel, bytes + 2));
 }
 
 static void run_quantize(me_nn *nn, const me_tensor *x)

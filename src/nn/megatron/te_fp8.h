@@ -18,6 +18,7 @@
 #include "nn/nn.h"
 #include "ops/te_norm.h"
 #include "tensor/kind.h"
+#include "tensor/launch.h"
 
 /** A quantised tensor; a member that it does not have is NULL. */
 typedef struct me_quantized {
@@ -72,6 +73,9 @@ typedef struct me_fp8_row {
 
 /** The job's; static. */
 const me_fp8_row *me_fp8_row_of(const me_nn *nn);
+
+/** What products of quantised operands multiply. */
+me_operands me_fp8_operands(const me_nn *nn);
 
 /** @p x quantised. @return new variables, as in all functions that quantise */
 me_quantized me_fp8_quantize(me_nn *nn, const me_tensor *x, me_usage usage);

@@ -40,13 +40,14 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_fp8_split_quantize(nn, gy[0], linear->count, node->wide->extents, both,
                           linear->parts);
     gx[0] = me_te_grouped_gemm(
-        nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
+        nn, ME_KERNEL_LINEAR_DGRAD, me_fp8_operands(nn), (me_dtype)gy[0]->dtype,
         ME_SHAPE(rows, me_dim(weight, 1)), me_dim(weight, 0));
     for (uint32_t i = 0; i < linear->count; i++) {
         me_fp8_prepare_weight_columns(nn, linear->weights_fp8[i],
                                       linear->weights[i]);
     }
-    me_tensor *packed = me_te_grouped_wgrad(nn, linear, rows, NULL);
+    me_tensor *packed =
+        me_te_grouped_wgrad(nn, linear, me_fp8_operands(nn), rows, NULL);
     for (uint32_t i = 0; i < linear->count; i++) {
         me_clear(e, &saved_of(node, i)[SAVED_DATA]);
         if (me_fp8_row_of(nn)->scale_shape != NULL) {
@@ -111,9 +112,9 @@ me_tensor *me_te_fp8_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
         me_fp8_prepare_weight(nn, linear->weights_fp8[i], linear->weights[i],
                               columns, &made[i]);
     }
-    me_tensor *y = me_te_grouped_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
-                                      ME_SHAPE(me_dim(x, 0), me_dim(weight, 0)),
-                                      me_dim(weight, 1));
+    me_tensor *y = me_te_grouped_gemm(
+        nn, ME_KERNEL_LINEAR, me_fp8_operands(nn), (me_dtype)x->dtype,
+        ME_SHAPE(me_dim(x, 0), me_dim(weight, 0)), me_dim(weight, 1));
     if (node != NULL) {
         save_parts(nn, linear, node);
     } else {

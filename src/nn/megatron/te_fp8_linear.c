@@ -73,9 +73,12 @@ static me_tensor *product(me_nn *nn, const me_linear *linear,
         shape.dim[0] =
             me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
     }
-    return me_te_gemm_with(nn, me_te_forward_workspace(nn, linear),
-                           ME_KERNEL_LINEAR, (me_dtype)x->dtype, shape,
-                           me_dim(weight, 1));
+    return me_te_gemm_with(
+        nn,
+        (me_te_product){.kernel = ME_KERNEL_LINEAR,
+                        .operands = me_fp8_operands(nn),
+                        .workspace = me_te_forward_workspace(nn, linear)},
+        (me_dtype)x->dtype, shape, me_dim(weight, 1));
 }
 
 /** What the backward needs of the quantised input; the rest goes. */
@@ -193,15 +196,21 @@ static me_tensor *input_gradient(me_nn *nn, const me_linear *linear,
     }
     me_fp8_prepare_weight_columns(nn, linear->fp8, linear->weight);
     if (linear->overlap.bulk_wgrad) {
-        me_te_gemm_into_with(nn, workspace, ME_KERNEL_LINEAR_DGRAD, dtype,
-                             shape, me_dim(weight, 0));
+        me_te_gemm_into_with(nn,
+                             (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
+                                             .operands = me_fp8_operands(nn),
+                                             .workspace = workspace},
+                             dtype, shape, me_dim(weight, 0));
         return NULL;
     }
     if (linear->overlap.scatters_input_gradient) {
         *scattered_out = me_empty_like(nn->e, "reduce_scatter_out", like);
     }
-    return me_te_gemm_with(nn, workspace, ME_KERNEL_LINEAR_DGRAD, dtype, shape,
-                           me_dim(weight, 0));
+    return me_te_gemm_with(nn,
+                           (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
+                                           .operands = me_fp8_operands(nn),
+                                           .workspace = workspace},
+                           dtype, shape, me_dim(weight, 0));
 }
 
 /** A weight's gradient: into the main gradient, or a tensor. */
@@ -215,11 +224,17 @@ static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
         return NULL;
     }
     if (me_fuses_weight_gradients(nn)) {
-        me_te_gemm_into_with(nn, workspace, ME_KERNEL_LINEAR_WGRAD,
+        me_te_gemm_into_with(nn,
+                             (me_te_product){.kernel = ME_KERNEL_LINEAR_WGRAD,
+                                             .operands = me_fp8_operands(nn),
+                                             .workspace = workspace},
                              (me_dtype)weight->dtype, weight->shape, rows);
         return NULL;
     }
-    return me_te_gemm_with(nn, workspace, ME_KERNEL_LINEAR_WGRAD,
+    return me_te_gemm_with(nn,
+                           (me_te_product){.kernel = ME_KERNEL_LINEAR_WGRAD,
+                                           .operands = me_fp8_operands(nn),
+                                           .workspace = workspace},
                            (me_dtype)weight->dtype, weight->shape, rows);
 }
 

@@ -53,7 +53,8 @@ static void make_bias_gradients(me_nn *nn, const me_grouped_linear *linear,
 }
 
 me_tensor *me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
-                               uint64_t rows, me_tensor **gx)
+                               me_operands operands, uint64_t rows,
+                               me_tensor **gx)
 {
     const me_tensor *weight = linear->weights[0]->tensor;
     const me_dtype dtype = (me_dtype)weight->dtype;
@@ -66,7 +67,8 @@ me_tensor *me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
     if (gx != NULL) {
         make_bias_gradients(nn, linear, gx);
     }
-    me_te_grouped_gemm_into(nn, dtype, linear->count, weight->shape, rows);
+    me_te_grouped_gemm_into(nn, operands, dtype, linear->count, weight->shape,
+                            rows);
     return packed;
 }
 
@@ -93,13 +95,16 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     const uint64_t rows = me_dim(gy[0], 0);
     me_main_grad_get(nn, weight);
     me_tensor *dx = me_te_grouped_gemm(
-        nn, ME_KERNEL_LINEAR_DGRAD, (me_dtype)gy[0]->dtype,
-        ME_SHAPE(rows, me_dim(weight, 1)), me_dim(weight, 0));
+        nn, ME_KERNEL_LINEAR_DGRAD, ME_OPERANDS_AS_RESULT,
+        (me_dtype)gy[0]->dtype, ME_SHAPE(rows, me_dim(weight, 1)),
+        me_dim(weight, 0));
     if (nn->weights != NULL && nn->weights->is_split) {
         keep_weight_gradients(nn, linear, node, gy[0]);
     } else {
-        me_te_grouped_return(nn, linear,
-                             me_te_grouped_wgrad(nn, linear, rows, gx), gx);
+        me_te_grouped_return(
+            nn, linear,
+            me_te_grouped_wgrad(nn, linear, ME_OPERANDS_AS_RESULT, rows, gx),
+            gx);
     }
     gx[INPUT_X] = dx;
     (void)e;
@@ -157,9 +162,9 @@ static me_tensor *run(me_nn *nn, const me_grouped_linear *linear, me_tensor *x,
     const me_frame frame = me_enter(e);
     me_node *node = me_te_grouped_record(nn, &grouped_op, linear, x,
                                          saves_parts(nn) ? linear->count : 0);
-    me_tensor *y = me_te_grouped_gemm(nn, ME_KERNEL_LINEAR, (me_dtype)x->dtype,
-                                      ME_SHAPE(me_dim(x, 0), me_dim(weight, 0)),
-                                      me_dim(weight, 1));
+    me_tensor *y = me_te_grouped_gemm(
+        nn, ME_KERNEL_LINEAR, ME_OPERANDS_AS_RESULT, (me_dtype)x->dtype,
+        ME_SHAPE(me_dim(x, 0), me_dim(weight, 0)), me_dim(weight, 1));
     if (saves_parts(nn)) {
         save_parts(nn, node, linear, x, tokens);
     } else {

@@ -13,6 +13,7 @@
 
 #include "nn/megatron/grouped_linear.h"
 #include "tensor/autograd.h"
+#include "tensor/launch.h"
 
 /** (R, inputs) to (R, outputs), rows sorted by expert, of each so many as
  *  @p tokens says; the bias added unless the caller does it. */
@@ -30,7 +31,8 @@ me_node *me_te_grouped_record(me_nn *nn, const me_op *op,
  *  or NULL: they are in the main gradients
  *  @param gx  gets the biases' gradients; NULL: they are there */
 me_tensor *me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
-                               uint64_t rows, me_tensor **gx);
+                               me_operands operands, uint64_t rows,
+                               me_tensor **gx);
 /** What the backward returns for the weights: views of @p packed or a dummy. */
 void me_te_grouped_return(me_nn *nn, const me_grouped_linear *linear,
                           me_tensor *packed, me_tensor **gx);

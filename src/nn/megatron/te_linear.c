@@ -73,11 +73,15 @@ me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
         me_max_u64(me_rows(x), outputs == 0 ? 0 : me_numel(gy) / outputs);
     const me_te_workspace workspace = me_te_wgrad_workspace(linear);
     if (me_fuses_weight_gradients(nn)) {
-        me_te_gemm_into_with(nn, workspace, ME_KERNEL_LINEAR_WGRAD,
+        me_te_gemm_into_with(nn,
+                             (me_te_product){.kernel = ME_KERNEL_LINEAR_WGRAD,
+                                             .workspace = workspace},
                              (me_dtype)weight->dtype, weight->shape, rows);
         return NULL;
     }
-    return me_te_gemm_with(nn, workspace, ME_KERNEL_LINEAR_WGRAD,
+    return me_te_gemm_with(nn,
+                           (me_te_product){.kernel = ME_KERNEL_LINEAR_WGRAD,
+                                           .workspace = workspace},
                            (me_dtype)weight->dtype, weight->shape, rows);
 }
 
@@ -133,7 +137,9 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                                 ? me_te_gather(nn, x)
                                 : NULL;
     me_tensor *dx = me_te_gemm_with(
-        nn, me_te_dgrad_workspace(linear), ME_KERNEL_LINEAR_DGRAD,
+        nn,
+        (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
+                        .workspace = me_te_dgrad_workspace(linear)},
         (me_dtype)gy[0]->dtype, me_shape_with_last(&all, me_dim(weight, 1)),
         me_dim(weight, 0));
     me_tensor *full = NULL;
@@ -181,10 +187,12 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
                            ? me_te_gather(nn, x)
                            : NULL;
     me_tensor *scattered = me_te_scattered(nn, linear, x);
-    me_tensor *y = me_te_gemm_with(nn, me_te_forward_workspace(nn, linear),
-                                   ME_KERNEL_LINEAR, (me_dtype)x->dtype,
-                                   me_shape_with_last(&all, me_dim(weight, 0)),
-                                   me_dim(weight, 1));
+    me_tensor *y = me_te_gemm_with(
+        nn,
+        (me_te_product){.kernel = ME_KERNEL_LINEAR,
+                        .workspace = me_te_forward_workspace(nn, linear)},
+        (me_dtype)x->dtype, me_shape_with_last(&all, me_dim(weight, 0)),
+        me_dim(weight, 1));
     me_drop(e, total);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         me_tensor *product = y;
@@ -256,16 +264,21 @@ static me_tensor *norm_linear_dgrad(me_nn *nn, const me_linear *linear,
     const me_dtype dtype = (me_dtype)gy->dtype;
     const me_shape shape = me_shape_with_last(&gy->shape, me_dim(weight, 1));
     if (linear->overlap.bulk_wgrad) {
-        me_te_gemm_into_with(nn, workspace, ME_KERNEL_LINEAR_DGRAD, dtype,
-                             shape, me_dim(weight, 0));
+        me_te_gemm_into_with(nn,
+                             (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
+                                             .workspace = workspace},
+                             dtype, shape, me_dim(weight, 0));
         return NULL;
     }
     me_tensor *scattered =
         linear->overlap.scatters_input_gradient
             ? me_empty_like(nn->e, "reduce_scatter_out", normed)
             : NULL;
-    *full_out = me_te_gemm_with(nn, workspace, ME_KERNEL_LINEAR_DGRAD, dtype,
-                                shape, me_dim(weight, 0));
+    *full_out =
+        me_te_gemm_with(nn,
+                        (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
+                                        .workspace = workspace},
+                        dtype, shape, me_dim(weight, 0));
     if (scattered != NULL) {
         return scattered;
     }
@@ -374,10 +387,12 @@ static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
     me_tensor *total = was_gathered && !me_te_gathers_in_buffer(nn, linear)
                            ? me_te_gather(nn, normed)
                            : NULL;
-    me_tensor *y = me_te_gemm_with(nn, me_te_forward_workspace(nn, linear),
-                                   ME_KERNEL_LINEAR, (me_dtype)x->dtype,
-                                   me_shape_with_last(&all, me_dim(weight, 0)),
-                                   me_dim(weight, 1));
+    me_tensor *y = me_te_gemm_with(
+        nn,
+        (me_te_product){.kernel = ME_KERNEL_LINEAR,
+                        .workspace = me_te_forward_workspace(nn, linear)},
+        (me_dtype)x->dtype, me_shape_with_last(&all, me_dim(weight, 0)),
+        me_dim(weight, 1));
     me_drop(e, total);
     me_save(e, node, NORM_LINEAR_SAVED_INPUT, x);
     me_save(e, node, NORM_LINEAR_SAVED_WEIGHT, weight);

@@ -96,60 +96,64 @@ static void ensure_grouped_workspaces(me_nn *nn)
     }
 }
 
-static void tell_product(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+static void tell_product(me_nn *nn, me_kernel_class kernel,
+                         me_operands operands, me_dtype dtype,
                          const me_shape *shape, uint64_t inner)
 {
     const uint64_t columns = shape->ndim == 0 ? 0 : shape->dim[shape->ndim - 1];
     const uint64_t rows = columns == 0 ? 0 : me_shape_numel(shape) / columns;
-    me_launch_product(nn->e, kernel, dtype, 1,
-                      (uint64_t[3]){rows, columns, inner});
+    me_launch_product_of(nn->e, kernel, operands, dtype,
+                         (uint64_t[3]){rows, columns, inner});
 }
 
-me_tensor *me_te_gemm_with(me_nn *nn, me_te_workspace workspace_kind,
-                           me_kernel_class kernel, me_dtype dtype,
+me_tensor *me_te_gemm_with(me_nn *nn, me_te_product product, me_dtype dtype,
                            me_shape shape, uint64_t inner)
 {
-    ensure_workspace(nn, workspace_kind);
-    me_tensor *y = me_empty(nn->e, me_kernel_class_name(kernel), dtype, shape);
-    tell_product(nn, kernel, dtype, &shape, inner);
+    ensure_workspace(nn, product.workspace);
+    me_tensor *y =
+        me_empty(nn->e, me_kernel_class_name(product.kernel), dtype, shape);
+    tell_product(nn, product.kernel, product.operands, dtype, &shape, inner);
     return y;
 }
 
-void me_te_gemm_into_with(me_nn *nn, me_te_workspace workspace_kind,
-                          me_kernel_class kernel, me_dtype dtype,
+void me_te_gemm_into_with(me_nn *nn, me_te_product product, me_dtype dtype,
                           me_shape shape, uint64_t inner)
 {
-    ensure_workspace(nn, workspace_kind);
-    tell_product(nn, kernel, dtype, &shape, inner);
+    ensure_workspace(nn, product.workspace);
+    tell_product(nn, product.kernel, product.operands, dtype, &shape, inner);
 }
 
 me_tensor *me_te_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                       me_shape shape, uint64_t inner)
 {
-    return me_te_gemm_with(nn, ME_TE_WORKSPACE, kernel, dtype, shape, inner);
+    return me_te_gemm_with(nn, (me_te_product){.kernel = kernel}, dtype, shape,
+                           inner);
 }
 
 void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                      me_shape shape, uint64_t inner)
 {
-    me_te_gemm_into_with(nn, ME_TE_WORKSPACE, kernel, dtype, shape, inner);
+    me_te_gemm_into_with(nn, (me_te_product){.kernel = kernel}, dtype, shape,
+                         inner);
 }
 
-me_tensor *me_te_grouped_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+me_tensor *me_te_grouped_gemm(me_nn *nn, me_kernel_class kernel,
+                              me_operands operands, me_dtype dtype,
                               me_shape shape, uint64_t inner)
 {
     me_tensor *y = me_empty(nn->e, me_kernel_class_name(kernel), dtype, shape);
     ensure_grouped_workspaces(nn);
-    tell_product(nn, kernel, dtype, &shape, inner);
+    tell_product(nn, kernel, operands, dtype, &shape, inner);
     return y;
 }
 
-void me_te_grouped_gemm_into(me_nn *nn, me_dtype dtype, uint32_t count,
-                             me_shape shape, uint64_t inner)
+void me_te_grouped_gemm_into(me_nn *nn, me_operands operands, me_dtype dtype,
+                             uint32_t count, me_shape shape, uint64_t inner)
 {
     ensure_grouped_workspaces(nn);
     for (uint32_t i = 0; i < count; i++) {
-        tell_product(nn, ME_KERNEL_LINEAR_WGRAD, dtype, &shape, inner / count);
+        tell_product(nn, ME_KERNEL_LINEAR_WGRAD, operands, dtype, &shape,
+                     inner / count);
     }
 }
 

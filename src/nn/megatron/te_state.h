@@ -52,25 +52,31 @@ me_tensor *me_te_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
 void me_te_gemm_into(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                      me_shape shape, uint64_t inner);
 
-/** As me_te_gemm(), with that workspace. */
-me_tensor *me_te_gemm_with(me_nn *nn, me_te_workspace workspace,
-                           me_kernel_class kernel, me_dtype dtype,
+/** A product beside its sizes. */
+typedef struct me_te_product {
+    me_kernel_class kernel;
+    me_operands operands;
+    me_te_workspace workspace;
+} me_te_product;
+
+/** As me_te_gemm(), of such a product. */
+me_tensor *me_te_gemm_with(me_nn *nn, me_te_product product, me_dtype dtype,
                            me_shape shape, uint64_t inner);
 
-/** As me_te_gemm_into(), with that workspace; also into a user buffer. */
-void me_te_gemm_into_with(me_nn *nn, me_te_workspace workspace,
-                          me_kernel_class kernel, me_dtype dtype,
+/** As me_te_gemm_into(), of such a product; also into a user buffer. */
+void me_te_gemm_into_with(me_nn *nn, me_te_product product, me_dtype dtype,
                           me_shape shape, uint64_t inner);
 
 /** The rows of all experts times each one's weight, (rows, columns): a tensor, and
  *  then the workspaces of the process, if it is the first. */
-me_tensor *me_te_grouped_gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
+me_tensor *me_te_grouped_gemm(me_nn *nn, me_kernel_class kernel,
+                              me_operands operands, me_dtype dtype,
                               me_shape shape, uint64_t inner);
 
 /** Products of @p count experts' weight gradients, each (rows, columns), into
  *  something that exists already, from @p inner rows in all. */
-void me_te_grouped_gemm_into(me_nn *nn, me_dtype dtype, uint32_t count,
-                             me_shape shape, uint64_t inner);
+void me_te_grouped_gemm_into(me_nn *nn, me_operands operands, me_dtype dtype,
+                             uint32_t count, me_shape shape, uint64_t inner);
 
 /** Do products of weight gradients add to the main gradient by themselves
  *  (gradient_accumulation_fusion)? Apex's kernel does it for layers of

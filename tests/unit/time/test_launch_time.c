@@ -26,6 +26,18 @@ static void test_product__one_full_wave(void **state)
     assert_int_equal(me_kernel_ns(&r, &wide), 88584 + 3000);
 }
 
+/* Operands of FP8 have twice that rate here, with a scale a block the same. */
+static void test_product__of_fp8(void **state)
+{
+    (void)state;
+    const me_rates r = rates_example();
+    me_launch p = product(1, 1408, 3072, 1024);
+    p.dtype = ME_DTYPE_UINT8;
+    assert_int_equal(me_kernel_ns(&r, &p), 4429 + 3000);
+    p.is_block_scaled = true;
+    assert_int_equal(me_kernel_ns(&r, &p), 8858 + 3000);
+}
+
 /* One row of tiles more: 144 do not fit one wave. Split in eight along k, 1152
  * parts are 9 waves of an eighth of the length: 9/8 of the one above. */
 static void test_product__a_second_wave(void **state)
@@ -79,6 +91,24 @@ static void test_flash__a_wave_that_is_not_full(void **state)
     assert_int_equal(me_kernel_ns(&r, &f), 5000 + 10000000);
 }
 
+/* cuDNN's kernels have rates of their own, by head size and direction. */
+static void test_fused_attention__rates(void **state)
+{
+    (void)state;
+    const me_rates r = rates_example();
+    me_launch f = {.kernel = ME_KERNEL_FUSED_ATTENTION,
+                   .dtype = ME_DTYPE_BFLOAT16,
+                   .flops = 1000000000,
+                   .batch = 132 * 6,
+                   .m = 128,
+                   .k = 128};
+    assert_int_equal(me_kernel_ns(&r, &f), 5000 + 1000);
+    f.kernel = ME_KERNEL_FUSED_ATTENTION_BACKWARD;
+    assert_int_equal(me_kernel_ns(&r, &f), 5000 + 1250);
+    f.k = 64;
+    assert_int_equal(me_kernel_ns(&r, &f), 5000 + 2500);
+}
+
 /* An all-reduce crosses 2 (n - 1) / n times: 7/4 on 8 ranks where the rate was
  * measured with 3/2 on 4. */
 static void test_collective__by_group(void **state)
@@ -125,10 +155,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_product__one_full_wave),
+        cmocka_unit_test(test_product__of_fp8),
         cmocka_unit_test(test_product__a_second_wave),
         cmocka_unit_test(test_product__bound_by_memory),
         cmocka_unit_test(test_memory_kernel__bytes_over_rate),
         cmocka_unit_test(test_flash__a_wave_that_is_not_full),
+        cmocka_unit_test(test_fused_attention__rates),
         cmocka_unit_test(test_collective__by_group),
         cmocka_unit_test(test_host__by_phase_and_launch),
     };
