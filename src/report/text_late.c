@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/size.h"
 #include "report/table.h"
 #include "report/text.h"
 #include "report/verdict.h"
 #include "track/fold.h"
 
 enum {
-    RANGES_MAX = 4
+    RANGES_MAX = 4,
+    ROWS_MAX = 16, /**< more are shown a stage a row */
+    NO_STAGE = -1
 };
 
 /** A result whose peaks are ranges. */
 typedef struct late_row {
     const me_report *report;
     uint32_t result; /**< index */
+    int32_t stage;   /**< whose ranks the row is of; NO_STAGE: the result's */
     uint64_t requested;
     uint64_t requested_most;
     uint64_t reserved;
@@ -32,7 +36,9 @@ static void get_ranks(const void *row, me_str *cell)
     }
     size_t count = 0;
     for (int32_t i = 0; i < r->report->world_size; i++) {
-        if (r->report->ranks[i].result == r->result) {
+        const me_report_rank *rank = &r->report->ranks[i];
+        if (r->stage == NO_STAGE ? rank->result == r->result
+                                 : rank->place.pp == r->stage) {
             ranks[count++] = (uint32_t)i;
         }
     }
@@ -89,12 +95,48 @@ static late_row make_row(const me_report *report, uint32_t index)
         me_verdict_reserved_range(report->config, result);
     return (late_row){.report = report,
                       .result = index,
+                      .stage = NO_STAGE,
                       .requested = peak->requested_bytes,
                       .requested_most = result->late.requested_bytes,
                       .reserved = peak->reserved_bytes,
                       .reserved_most = result->late.reserved_bytes,
                       .least = range.least_bytes,
                       .most = range.most_bytes};
+}
+
+/** The ends of all ranks of a stage. */
+static void join(late_row *to, const late_row *row)
+{
+    to->requested = me_max_u64(to->requested, row->requested);
+    to->requested_most = me_max_u64(to->requested_most, row->requested_most);
+    to->reserved = me_max_u64(to->reserved, row->reserved);
+    to->reserved_most = me_max_u64(to->reserved_most, row->reserved_most);
+    to->least = me_min_u64(to->least, row->least);
+    to->most = me_max_u64(to->most, row->most);
+}
+
+/** Shards that begin elsewhere make hundreds of rows of the same stages.
+ *  @return rows that are left */
+static size_t by_stage(const me_report *report, late_row *rows, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t rank = 0;
+        while (report->ranks[rank].result != rows[i].result) {
+            rank++;
+        }
+        rows[i].stage = report->ranks[rank].place.pp;
+        size_t at = 0;
+        while (at < kept && rows[at].stage != rows[i].stage) {
+            at++;
+        }
+        if (at == kept) {
+            rows[kept++] = rows[i];
+        } else {
+            join(&rows[at], &rows[i]);
+        }
+    }
+    return kept;
 }
 
 static me_status print_late(const me_report *report, const late_table *table,
@@ -111,6 +153,7 @@ static me_status print_late(const me_report *report, const late_table *table,
         return ME_OK;
     }
     me_str_append(text, table->head);
+    n_rows = n_rows > ROWS_MAX ? by_stage(report, rows, n_rows) : n_rows;
     return me_table_print(
         ME_FIELDS_TABLE(columns, 0, table->schema, rows, n_rows), text);
 }
