@@ -83,6 +83,7 @@ bool me_is_gated_activation(me_activation activation);
 #define ME_POSITION_EMBEDDING_LIST(X)                                          \
     X(ME_POSITION_LEARNED_ABSOLUTE, "learned_absolute", "learned_absolute")    \
     X(ME_POSITION_ROPE, "rope", "rope")                                        \
+    X(ME_POSITION_YARN, "yarn", "yarn")                                        \
     X(ME_POSITION_NONE, "none", "none")
 
 typedef enum me_position_embedding {

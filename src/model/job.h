@@ -60,9 +60,18 @@ typedef struct me_model_config {
     double hidden_dropout;
     bool attention_softmax_in_fp32;
     me_softmax_type softmax_type;
-    bool window_attention; /**< of some layers or all */
+    double activation_clamp_value; /**< of gated units' halves; 0: none */
+    uint64_t yarn_positions;       /**< of yarn's tables */
+    bool window_attention;         /**< of some layers or all */
     bool fp32_residual_connection;
 } me_model_config;
+
+/** Does it have one of the rotary position embeddings? */
+static inline bool me_model_is_rotary(const me_model_config *m)
+{
+    return m->position_embedding == ME_POSITION_ROPE ||
+           m->position_embedding == ME_POSITION_YARN;
+}
 
 /** Losses that a router may make, each with a vector in the log; those of
  *  me_load_balancing first, in its order. */

@@ -352,6 +352,43 @@ me_tensor *me_gelu(me_engine *e, me_tensor *x)
     return activation(e, &gelu_op, x);
 }
 
+/** where(x >= min and x <= max, g, 0), the zero on the card. */
+static const me_op clamp_gradient = {"ClampBackward1", "where.self",
+                                     .cost = ME_POINTWISE};
+
+static void clamp_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                           me_tensor **gx)
+{
+    const me_tensor *x = node->saved[0];
+    me_tensor *inside = me_pointwise(e, "compare", x, ME_DTYPE_BOOL);
+    if (node->data.flag) {
+        me_tensor *below = me_pointwise(e, "compare", x, ME_DTYPE_BOOL);
+        me_tensor *both = me_pointwise(e, "logical_and", x, ME_DTYPE_BOOL);
+        me_drop(e, below);
+        me_drop(e, inside);
+        inside = both;
+    }
+    me_tensor *zero =
+        me_empty(e, "scalar_tensor", (me_dtype)gy[0]->dtype, ME_SCALAR);
+    gx[0] = me_kernel_like(e, &clamp_gradient, ME_TENSORS(gy[0]));
+    me_drop(e, zero);
+    me_drop(e, inside);
+}
+
+static const me_op clamp_op =
+    ME_OP("clamp", "clamp.default", ME_POINTWISE, "ClampBackward1",
+          .backward = clamp_backward);
+
+me_tensor *me_clamp(me_engine *e, me_tensor *x, bool has_min)
+{
+    me_node *node = me_record1(e, &clamp_op, x);
+    me_save(e, node, 0, x);
+    if (node != NULL) {
+        node->data.flag = has_min;
+    }
+    return me_output(e, node, unary(e, &clamp_op, x));
+}
+
 /** Compiled code lets go of what was saved before the gradients go. */
 static void compiled_activation_backward(me_engine *e, me_node *node,
                                          me_tensor *const *gy, me_tensor **gx)

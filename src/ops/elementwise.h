@@ -78,6 +78,8 @@ me_tensor *me_silu(me_engine *e, me_tensor *x);
 me_tensor *me_gelu(me_engine *e, me_tensor *x);
 /** `x · sigmoid(1.702 x)` as one compiled function. */
 me_tensor *me_quick_gelu(me_engine *e, me_tensor *x);
+/** `x.clamp(max = …)`, with @p has_min from below as well; saves x. */
+me_tensor *me_clamp(me_engine *e, me_tensor *x, bool has_min);
 /** `relu(x)²` as one compiled function. */
 me_tensor *me_squared_relu(me_engine *e, me_tensor *x);
 /** @} */
@@ -94,6 +96,10 @@ me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias);
  *  copied for it. */
 me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
                                     me_tensor *weights, bool is_aligned);
+/** The same with the gate's quick_gelu(), and an offset () of the second half,
+ *  which it saves as well. */
+me_tensor *me_fused_weighted_quick_geglu(me_engine *e, me_tensor *x,
+                                         me_tensor *weights, me_tensor *offset);
 /** @} */
 
 #endif /* MEMEST_OPS_ELEMENTWISE_H */

@@ -74,7 +74,8 @@ me_tensor *me_fused_swiglu(me_engine *e, me_tensor *x, me_tensor *bias)
 
 enum {
     WEIGHTED_SWIGLU_SAVED_INPUT,
-    WEIGHTED_SWIGLU_SAVED_WEIGHTS
+    WEIGHTED_SWIGLU_SAVED_WEIGHTS,
+    WEIGHTED_SWIGLU_SAVED_OFFSET
 };
 
 /** What a compiled function that was promised alignment copies first. */
@@ -103,19 +104,37 @@ static void weighted_swiglu_backward(me_engine *e, me_node *node,
 static const me_op weighted_swiglu_op = ME_OP(
     "weighted_swiglu", NULL, ME_COST(COMPILED, 2, 1, 1),
     "WeightedSwiGLUFunctionBackward", .backward = weighted_swiglu_backward);
+static const me_op weighted_quick_geglu_op = ME_OP(
+    "weighted_quick_geglu", NULL, ME_COST(COMPILED, 2, 1, 1),
+    "WeightedQuickGeGLUFunctionBackward", .backward = weighted_swiglu_backward);
 
-me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
-                                    me_tensor *weights, bool is_aligned)
+/** @param offset  saved as well; NULL: none */
+static me_tensor *weighted(me_engine *e, const me_op *op, me_tensor *x,
+                           me_tensor *weights, me_tensor *offset,
+                           bool is_aligned)
 {
-    me_node *node = me_record2(e, &weighted_swiglu_op, x, weights);
+    me_node *node = me_record2(e, op, x, weights);
     me_save(e, node, WEIGHTED_SWIGLU_SAVED_INPUT, x);
     me_save(e, node, WEIGHTED_SWIGLU_SAVED_WEIGHTS, weights);
+    me_save(e, node, WEIGHTED_SWIGLU_SAVED_OFFSET, offset);
     if (node != NULL) {
         node->data.flag = is_aligned;
     }
     me_tensor *copy = align(e, weights, is_aligned);
-    me_tensor *y = halved(e, &weighted_swiglu_op, x);
+    me_tensor *y = halved(e, op, x);
     me_compiled_run_rows(e, ME_COMPILED_WEIGHTED_SWIGLU, me_dim(x, 0));
     me_drop(e, copy);
     return me_output(e, node, y);
+}
+
+me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
+                                    me_tensor *weights, bool is_aligned)
+{
+    return weighted(e, &weighted_swiglu_op, x, weights, NULL, is_aligned);
+}
+
+me_tensor *me_fused_weighted_quick_geglu(me_engine *e, me_tensor *x,
+                                         me_tensor *weights, me_tensor *offset)
+{
+    return weighted(e, &weighted_quick_geglu_op, x, weights, offset, true);
 }

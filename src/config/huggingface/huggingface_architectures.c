@@ -55,12 +55,6 @@ static const me_hf_lack gemma_lacks[] = {
     {NULL, ME_EITHER(NONE)},
 };
 
-static const me_hf_lack gpt_oss_lacks[] = {
-    {"clamped units that Megatron-LM fuses; unclamped and unfused ones are "
-     "estimated", ME_LOWER(SOME)},
-    {NULL, ME_EITHER(NONE)},
-};
-
 /** Defaults that a class has for sizes are not here: without them a file is no
  *  model's. */
 static const me_hf_architecture architectures[] = {
@@ -176,11 +170,12 @@ static const me_hf_architecture architectures[] = {
      .settings = PLAIN_SETTINGS UNTIED EXPERTS_SETTINGS
                  "model.normalization=RMSNorm model.activation=quick_geglu "
                  "model.add_bias_linear=true model.kv_channels=64 "
-                 "train.bias_dropout_fusion=false train.bias_gelu_fusion=false "
+                 "train.bias_dropout_fusion=false "
+                 "model.activation_clamp_value=7 "
                  "model.softmax_type=learnable moe.router_topk=4 "
                  "moe.router_load_balancing=none",
      .rules = {me_hf_gpt_oss_rules, me_hf_experts_rules, me_hf_llama_rules},
-     .lacks = gpt_oss_lacks, .is_windowed = true},
+     .is_windowed = true},
     {.name = "GlmForCausalLM", .model_type = "glm",
      .required = GROUPED_REQUIRED,
      .settings = LLAMA_SETTINGS "model.add_qkv_bias=true model.kv_channels=128 "

@@ -168,6 +168,8 @@ const me_hf_rule me_hf_phi_rules[] = {
 const me_hf_rule me_hf_gpt_oss_rules[] = {
     RULE("attention_bias|swiglu_limit|swiglu_alpha|initial_context_length",
      ME_HF_NO_EFFECT, NULL, NULL, "as all models of the class have it"),
+    UNMODELLED("rope_scaling|rope_parameters", ME_HF_YARN,
+     "default|linear|dynamic|llama3", ME_EITHER(SMALL), "another rotary embedding"),
     END,
 };
 

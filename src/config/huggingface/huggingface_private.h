@@ -28,6 +28,7 @@ typedef enum me_hf_use {
     ME_HF_INVERSE,     /**< sets a yes-or-no option to the other one */
     ME_HF_BIAS,        /**< attention_bias and mlp_bias together */
     ME_HF_ROPE,        /**< an object that says how positions are scaled */
+    ME_HF_YARN,        /**< the same, where yarn may be */
     ME_HF_LATENT_ROPE, /**< the same, of multi-latent attention */
     ME_HF_WINDOW,      /**< sliding_window, where it is used */
     ME_HF_LAYER_TYPES, /**< a list, one word a layer */

@@ -223,16 +223,16 @@ static me_status read_rope(me_hf_reading *r, const char *key,
                : me_hf_list_unmodelled(r, key, rule->note, rule->effect);
 }
 
-/** Megatron-LM's two embeddings of latent heads. */
-static me_status read_latent_rope(me_hf_reading *r, const char *key,
-                                  const me_hf_rule *rule, const json_t *value)
+/** Of two embeddings: @p option is set where it is yarn's. */
+static me_status read_yarn(me_hf_reading *r, const char *key,
+                           const me_hf_rule *rule, const json_t *value,
+                           const char *option)
 {
     const char *word = json_string_value(special_rope(rule, value));
     if (word == NULL || strcmp(word, "yarn") != 0) {
         return read_rope(r, key, rule, value);
     }
-    const me_status status =
-        me_config_set(r->config, "model.rope_type", "yarn", r->diag);
+    const me_status status = me_config_set(r->config, option, "yarn", r->diag);
     return status == ME_OK ? list_modelled(r, key) : status;
 }
 
@@ -365,7 +365,10 @@ me_status me_hf_read_by_rule(me_hf_reading *r, const char *key,
     case ME_HF_INVERSE: return read_inverse(r, key, rule->option, value);
     case ME_HF_BIAS: return read_bias(r, key, rule->option, value);
     case ME_HF_ROPE: return read_rope(r, key, rule, value);
-    case ME_HF_LATENT_ROPE: return read_latent_rope(r, key, rule, value);
+    case ME_HF_YARN:
+        return read_yarn(r, key, rule, value, "model.position_embedding_type");
+    case ME_HF_LATENT_ROPE:
+        return read_yarn(r, key, rule, value, "model.rope_type");
     case ME_HF_WINDOW: return read_window(r, key);
     case ME_HF_LAYER_TYPES: return read_layer_types(r, key, rule, value);
     case ME_HF_DROPOUT: return read_embedding_dropout(r, key, rule, value);

@@ -28,6 +28,10 @@ static uint64_t rotary_size(const me_model_config *m)
     if (m->multi_latent_attention && m->rope_type == ME_ROPE_TYPE_YARN) {
         return me_round_up(m->qk_pos_emb_head_dim, 2); // it turns all of them
     }
+    if (!m->multi_latent_attention &&
+        m->position_embedding == ME_POSITION_YARN) {
+        return me_round_up(m->kv_channels, 2);
+    }
     const uint64_t columns =
         m->multi_latent_attention ? m->qk_pos_emb_head_dim : m->kv_channels;
     return me_round_up((uint64_t)((double)columns * m->rotary_percent), 2);

@@ -12,6 +12,8 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "which layers --window-size is for: attention within a window "
              "takes what full attention does, and what takes another amount "
              "is said of the window"},
+    {"--glu-linear-offset:f",
+     .note = "a number that is added whatever it is"},
     {"-h --help", .note = "the script ends"},
     {"--no-tp-comm-split-ag --disable-tp-comm-split-ag "
      "--no-tp-comm-split-rs --disable-tp-comm-split-rs",
@@ -130,8 +132,13 @@ const me_flag_rule me_flags_no_effect[] = {
      "--rotary-seq-len-interpolation-factor:n --use-rope-scaling "
      "--rope-scaling-factor:f",
      .note = "a number that a kernel uses; tables keep their size"},
+    {"--yarn-beta-fast:f --yarn-beta-slow:f "
+     "--yarn-correction-range-round-to-int "
+     "--no-yarn-correction-range-round-to-int",
+     .needs = "--position-embedding-type=yarn",
+     .note = "numbers that tables are made with; they keep their size"},
     {"--rotary-scaling-factor:f --mscale:f --mscale-all-dim:f",
-     .needs = "--multi-latent-attention",
+     .needs = "--multi-latent-attention --position-embedding-type=yarn",
      .note = "a number that a kernel uses; tables keep their size"},
     {"--mtp-loss-scaling-factor:f", .needs = "--mtp-num-layers",
      .note = "a number that a kernel uses"},

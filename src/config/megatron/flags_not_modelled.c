@@ -54,11 +54,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .needs = "--transformer-impl=local", // TE's kernels add the one
      .note = "norm weights around zero, one more vector",
      .effect = ME_HIGHER(SMALL)},
-    {"--glu-linear-offset:f", .neutral = "0",
-     .note = "offset of the gated unit, one more activation",
-     .effect = ME_HIGHER(SOME)},
-    {"--activation-func-clamp-value:f",
-     .note = "clamped activation, one more is kept", .effect = ME_HIGHER(SOME)},
     {"--qk-l2-norm", .note = "L2 norm of queries and keys, in float32",
      .effect = ME_HIGHER(SOME)},
     {"--qk-clip", .note = "clipping of queries and keys, a number a head",
@@ -138,11 +133,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--window-size:s",
      .needs = "--transformer-impl=local --cp-comm-type=all_gather",
      .note = "sliding-window attention", .effect = ME_EITHER(SOME)},
-    {"--yarn-original-max-position-embeddings:i --yarn-beta-fast:f "
-     "--yarn-beta-slow:f --yarn-correction-range-round-to-int "
-     "--no-yarn-correction-range-round-to-int",
-     .needs = "--position-embedding-type=yarn", .note = "YaRN",
-     .effect = ME_EITHER(SMALL)},
     {"--relative-attention-num-buckets:i --relative-attention-max-distance:i",
      .needs = "--position-embedding-type=relative",
      .note = "relative positions", .effect = ME_HIGHER(ANY)},

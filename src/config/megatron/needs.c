@@ -25,7 +25,7 @@ static bool has_mtp(const me_config *config)
 
 static bool has_rotary(const me_config *config)
 {
-    return config->model.position_embedding == ME_POSITION_ROPE;
+    return me_model_is_rotary(&config->model);
 }
 
 static bool has_norms_of_queries(const me_config *config)

@@ -128,8 +128,11 @@ static bool has_fused_experts(const me_config *config)
 /** gelu's tanh form, operation by operation, keeps more than its input. */
 static bool has_open_geglu(const me_config *config)
 {
-    return config->model.activation == ME_ACTIVATION_GEGLU &&
-           !config->train.torch_compile;
+    const me_activation activation = config->model.activation;
+    return !config->train.torch_compile &&
+           (activation == ME_ACTIVATION_GEGLU ||
+            (activation == ME_ACTIVATION_QUICK_GEGLU &&
+             config->train.bias_activation_fusion));
 }
 
 /** Without Transformer Engine a norm of each parameter; shards under FSDP. */

@@ -91,7 +91,7 @@ static me_status check_rotary(const me_config *config, me_diag *diag)
     const uint64_t columns =
         is_latent ? m->qk_pos_emb_head_dim : m->kv_channels;
     const uint64_t size = config->model.rotary_size;
-    if ((m->position_embedding != ME_POSITION_ROPE && !is_latent) ||
+    if ((!me_model_is_rotary(m) && !is_latent) ||
         (size > 0 && size <= columns)) {
         return ME_OK;
     }
@@ -251,13 +251,24 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** Only grouped experts have quick_geglu as one function: no other MLP may be there. */
+static bool has_fused_quick_geglu(const me_config *config)
+{
+    const me_moe_options *m = &config->moe;
+    return m->num_experts > 0 && m->grouped_gemm &&
+           config->impl.transformer == ME_TRANSFORMER_ENGINE &&
+           m->shared_expert_intermediate_size == 0 &&
+           strcmp(m->layer_freq, "1") == 0;
+}
+
 /** Megatron-LM itself stops at these, or never ends. */
 static me_status check_fusion(const me_config *config, me_diag *diag)
 {
     const me_activation activation = config->model.activation;
     if (config->train.bias_gelu_fusion &&
         (activation == ME_ACTIVATION_SQUARED_RELU ||
-         activation == ME_ACTIVATION_QUICK_GEGLU ||
+         (activation == ME_ACTIVATION_QUICK_GEGLU &&
+          !has_fused_quick_geglu(config)) ||
          activation == ME_ACTIVATION_GEGLU)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "train.bias_gelu_fusion = true does not go with "

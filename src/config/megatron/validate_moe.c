@@ -138,9 +138,11 @@ static me_status check_biases(const me_config *config, me_diag *diag)
 static me_status check_bias_fusion(const me_config *config, me_diag *diag)
 {
     const bool is_swiglu = config->model.activation == ME_ACTIVATION_SWIGLU;
+    const bool has_weights =
+        is_swiglu || config->model.activation == ME_ACTIVATION_QUICK_GEGLU;
     const bool is_refused = config->model.add_bias_linear &&
                             config->train.bias_activation_fusion &&
-                            !(is_swiglu && is_grouped(config));
+                            !(has_weights && is_grouped(config));
     return is_refused
                ? me_fail(diag, ME_ERR_CONFIG,
                          "train.%s = true must be false (--no-bias-%s-fusion) "

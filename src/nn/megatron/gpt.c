@@ -9,8 +9,7 @@
 
 bool me_gpt_has_rotary_embedding(const me_model_config *c)
 {
-    return c->position_embedding == ME_POSITION_ROPE &&
-           !c->multi_latent_attention;
+    return me_model_is_rotary(c) && !c->multi_latent_attention;
 }
 
 static void create_output_layer(me_gpt *gpt)

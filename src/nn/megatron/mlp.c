@@ -7,53 +7,52 @@
 #include "ops/view.h"
 #include "tensor/launch.h"
 
-/** activation(first half) · (second half + offset). */
-static me_tensor *glu(me_engine *e, me_tensor *u,
-                      me_tensor *(*activation)(me_engine *e, me_tensor *x))
-{
-    const me_frame frame = me_enter(e);
-    const uint64_t f = me_dim(u, -1) / 2;
-    me_tensor *halves[2] = {NULL, NULL};
-    me_split_last(e, u, 2, (uint64_t[]){f, f}, halves);
-    me_tensor *gate = activation(e, halves[0]);      // (s, b, f/t)
-    me_tensor *linear = me_add_number(e, halves[1]); // copied, even for + 0
-    return me_leave(e, frame, me_mul(e, gate, linear));
-}
-
-static me_tensor *swiglu(me_engine *e, me_tensor *u)
-{
-    return glu(e, u, me_silu);
-}
-
-static me_tensor *quick_geglu(me_engine *e, me_tensor *u)
-{
-    return glu(e, u, me_quick_gelu);
-}
-
-static me_tensor *quick_geglu_op_by_op(me_engine *e, me_tensor *u)
-{
-    return glu(e, u, me_op_by_op_quick_gelu);
-}
-
-static me_tensor *geglu(me_engine *e, me_tensor *u)
-{
-    return glu(e, u, me_gelu);
-}
-
-/** One row an activation: as Megatron-LM has it, with what it compiles compiled,
- *  and with nothing compiled. */
+/** One row an activation: what Megatron-LM has of the values or of their gate, with
+ *  what it compiles compiled, and with nothing compiled. */
 static const struct {
     bool is_gated;
     me_tensor *(*forward)(me_engine *e, me_tensor *u);
     me_tensor *(*op_by_op)(me_engine *e, me_tensor *u);
 } activations[] = {
     [ME_ACTIVATION_GELU] = {false, me_gelu, me_gelu},
-    [ME_ACTIVATION_SWIGLU] = {true, swiglu, swiglu},
-    [ME_ACTIVATION_QUICK_GEGLU] = {true, quick_geglu, quick_geglu_op_by_op},
-    [ME_ACTIVATION_GEGLU] = {true, geglu, geglu},
+    [ME_ACTIVATION_SWIGLU] = {true, me_silu, me_silu},
+    [ME_ACTIVATION_QUICK_GEGLU] = {true, me_quick_gelu, me_op_by_op_quick_gelu},
+    [ME_ACTIVATION_GEGLU] = {true, me_gelu, me_gelu},
     [ME_ACTIVATION_SQUARED_RELU] = {false, me_squared_relu,
                                     me_op_by_op_squared_relu},
 };
+
+/** The gate and what it gates, each (…, f), clamped if the model says so: the gate
+ *  from above alone. */
+static void halve(me_nn *nn, me_tensor *u, me_tensor *halves[2])
+{
+    me_engine *e = nn->e;
+    const uint64_t f = me_dim(u, -1) / 2;
+    me_split_last(e, u, 2, (uint64_t[]){f, f}, halves);
+    for (int i = 0; i < 2 && nn->config->model.activation_clamp_value > 0;
+         i++) {
+        halves[i] = me_clamp(e, halves[i], i == 1);
+    }
+}
+
+/** activation(first half) · (second half + offset), or of all of @p u. */
+static me_tensor *activate(me_nn *nn, me_tensor *u)
+{
+    me_engine *e = nn->e;
+    const me_activation kind = nn->config->model.activation;
+    me_tensor *(*const function)(me_engine * e, me_tensor * x) =
+        nn->config->train.torch_compile ? activations[kind].forward
+                                        : activations[kind].op_by_op;
+    if (!activations[kind].is_gated) {
+        return function(e, u);
+    }
+    const me_frame frame = me_enter(e);
+    me_tensor *halves[2] = {NULL, NULL};
+    halve(nn, u, halves);
+    me_tensor *gate = function(e, halves[0]);        // (s, b, f/t)
+    me_tensor *linear = me_add_number(e, halves[1]); // copied, even for + 0
+    return me_leave(e, frame, me_mul(e, gate, linear));
+}
 
 bool me_activation_is_gated(const me_nn *nn)
 {
@@ -119,6 +118,25 @@ static me_tensor *fused_weighted_swiglu(me_engine *e, me_tensor *u,
     return me_leave(e, frame, y);
 }
 
+/** weighted_bias_quick_geglu_impl() without a bias: halves are clamped outside of
+ *  the function, which also keeps the offset, a number on the card. */
+static me_tensor *fused_weighted_quick_geglu(me_nn *nn, me_tensor *u,
+                                             const me_token_scale *scale)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    if (nn->config->model.activation_clamp_value > 0) {
+        const me_frame inner = me_enter(e);
+        me_tensor *halves[2] = {NULL, NULL};
+        halve(nn, u, halves);
+        u = me_leave(e, inner, me_cat_last(e, halves[0], halves[1]));
+    }
+    me_tensor *offset = me_empty(e, "tensor", (me_dtype)u->dtype, ME_SCALAR);
+    me_tensor *y =
+        me_fused_weighted_quick_geglu(e, u, column(e, scale), offset);
+    return me_leave(e, frame, y);
+}
+
 /** The fused function, if the model's activation has one that applies. */
 static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
                                    const me_token_scale *scale)
@@ -132,6 +150,9 @@ static me_tensor *fused_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
     if (c->model.activation == ME_ACTIVATION_GELU && bias != NULL) {
         return is_compiled ? me_bias_gelu(nn->e, u, b)
                            : me_op_by_op_bias_gelu(nn->e, u, b);
+    }
+    if (c->model.activation == ME_ACTIVATION_QUICK_GEGLU && scale != NULL) {
+        return fused_weighted_quick_geglu(nn, u, scale);
     }
     if (c->model.activation != ME_ACTIVATION_SWIGLU) {
         return NULL;
@@ -152,8 +173,7 @@ static me_tensor *activation(me_nn *nn, me_tensor *u, const me_parameter *bias,
     if (bias != NULL) {
         u = me_rebind(e, u, me_add(e, u, bias->tensor));
     }
-    u = me_rebind(e, u,
-                  activations[nn->config->model.activation].forward(e, u));
+    u = me_rebind(e, u, activate(nn, u));
     if (scale != NULL) {
         const me_dtype dtype = (me_dtype)u->dtype;
         me_tensor *weights = column(e, scale);

@@ -7,8 +7,8 @@
 #include "tensor/launch.h"
 
 enum {
-    YARN_ORIGINAL_POSITIONS = 4096 /**< original_max_position_embeddings, which
-                                        no flag changes */
+    LATENT_YARN_POSITIONS = 4096 /**< original_max_position_embeddings, which no
+                                      flag changes with latents */
 };
 
 static me_tensor *floats(me_engine *e, const char *op, uint64_t n)
@@ -106,8 +106,10 @@ static me_tensor *yarn_forward(me_engine *e, uint64_t s, uint64_t n)
 
 static bool is_yarn(const me_nn *nn)
 {
-    return nn->config->model.multi_latent_attention &&
-           nn->config->model.rope_type == ME_ROPE_TYPE_YARN;
+    const me_model_config *m = &nn->config->model;
+    return m->multi_latent_attention
+               ? m->rope_type == ME_ROPE_TYPE_YARN
+               : m->position_embedding == ME_POSITION_YARN;
 }
 
 /** get_pos_emb_on_this_cp_rank(): the rows of this rank's two chunks. */
@@ -130,8 +132,10 @@ static void set_cos_sin_cache(me_nn *nn, uint64_t n, me_tensor **cached_out)
 {
     me_engine *e = nn->e;
     static const char *const functions[2] = {"cos", "sin"};
-    me_tensor *angles =
-        take_rows(nn, yarn_forward(e, YARN_ORIGINAL_POSITIONS, n));
+    const me_model_config *m = &nn->config->model;
+    const uint64_t positions =
+        m->multi_latent_attention ? LATENT_YARN_POSITIONS : m->yarn_positions;
+    me_tensor *angles = take_rows(nn, yarn_forward(e, positions, n));
     for (int i = 0; i < 2; i++) {
         me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
         cached_out[i] = me_retain(me_mul_number(e, f));

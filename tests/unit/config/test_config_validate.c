@@ -173,6 +173,10 @@ static const char *const rule_cases[][2] = {
     {"model.activation=quick_geglu",
      "model.activation = quick_geglu: set it to false"},
     {"model.activation=quick_geglu train.bias_gelu_fusion=false", ""},
+    {"model.activation=quick_geglu moe.num_experts=4 moe.grouped_gemm=true "
+     "impl.transformer=transformer_engine "
+     "train.bias_dropout_fusion=false",
+     ""},
     {"recompute.granularity=selective recompute.mlp=true", "never ends"},
     {"recompute.granularity=selective recompute.mlp=true "
      "model.add_bias_linear=false",

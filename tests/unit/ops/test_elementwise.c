@@ -71,6 +71,59 @@ static void test_elementwise__what_is_saved(void **state)
     }
 }
 
+/* Flags of 12 elements, of both ends three lists for a time; the zero that stands
+ * for what was outside is a number on the card. */
+static void test_elementwise__clamp(void **state)
+{
+    static const struct {
+        bool has_min;
+        const char *backward;
+    } cases[] = {
+        {false, "+12 +2 +24 -2 -12"},
+        {true, "+12 +12 +12 -12 -12 +2 +24 -2 -12"},
+    };
+
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_frame frame = me_enter(e);
+        me_tensor *x = me_neg(e, leaf(e));
+        (void)me_test_events_take(events);
+        me_tensor *y = me_clamp(e, x, cases[i].has_min);
+        EXPECT_EVENTS(events, "+24");
+        me_drop(e, x);
+        EXPECT_EVENTS(events, ""); /* it is kept */
+        me_leave(e, frame, NULL);
+        (void)y;
+        (void)me_test_events_take(events);
+        const me_frame again = me_enter(e);
+        y = me_clamp(e, leaf(e), cases[i].has_min);
+        (void)me_test_events_take(events);
+        assert_string_equal(test_backward(events, y), cases[i].backward);
+        me_leave(e, again, NULL);
+    }
+}
+
+/* x (4, 4), weights (4, 1), and the offset, which the node keeps: y (4, 2); back
+ * come gradients of x and of the weights. */
+static void test_elementwise__weighted_quick_geglu(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 4));
+    me_tensor *weights = me_test_leaf(e, ME_SHAPE(4, 1));
+    me_tensor *offset = me_empty(e, "tensor", ME_DTYPE_BFLOAT16, ME_SCALAR);
+    (void)me_test_events_take(events);
+    me_tensor *y = me_fused_weighted_quick_geglu(e, x, weights, offset);
+    EXPECT_EVENTS(events, "+16");
+    me_drop(e, offset);
+    EXPECT_EVENTS(events, "");
+    assert_string_equal(test_backward(events, y), "+32 +8 -2");
+    me_leave(e, frame, NULL);
+}
+
 /* The gradient of the second factor is made first; the broadcast one is then
  * summed, and the wide one goes. */
 static void test_elementwise__mul_with_broadcast(void **state)
@@ -405,6 +458,8 @@ int main(void)
         ENGINE_TEST(test_elementwise__shapes_that_do_not_broadcast),
         ENGINE_TEST(test_elementwise__types_of_two_operands),
         ENGINE_TEST(test_elementwise__in_place_on_what_is_saved),
+        ENGINE_TEST(test_elementwise__clamp),
+        ENGINE_TEST(test_elementwise__weighted_quick_geglu),
     };
     return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);
 }
