@@ -12,8 +12,7 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "which layers --window-size is for: attention within a window "
              "takes what full attention does, and what takes another amount "
              "is said of the window"},
-    {"--glu-linear-offset:f",
-     .note = "a number that is added whatever it is"},
+    {"--glu-linear-offset:f", .note = "a number that is added whatever it is"},
     {"-h --help", .note = "the script ends"},
     {"--no-tp-comm-split-ag --disable-tp-comm-split-ag "
      "--no-tp-comm-split-rs --disable-tp-comm-split-rs",

@@ -251,7 +251,7 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-/** Only grouped experts have quick_geglu as one function: no other MLP may be there. */
+/** Only grouped experts have quick_geglu as one function: no other MLP may be. */
 static bool has_fused_quick_geglu(const me_config *config)
 {
     const me_moe_options *m = &config->moe;
