@@ -7,6 +7,7 @@
 #include "config/fp8_options.h"
 #include "config/fsdp_options.h"
 #include "config/moe_options.h"
+#include "config/muon_options.h"
 #include "config/offload_options.h"
 #include "config/tp_overlap_options.h"
 
@@ -306,6 +307,7 @@ DOUBLE("optimizer.weight_decay", "0.01", 0.0, 1e18, optimizer.weight_decay,
     "PyTorch's default is 0 for adam and sgd."),
 DOUBLE("optimizer.sgd_momentum", "0.9", 0.0, 1e18, optimizer.sgd_momentum,
     "Momentum of sgd; 0 has no state, and is plain PyTorch's default."),
+ME_MUON_OPTIONS
 BOOL("optimizer.decoupled_lr", "false", optimizer.decoupled_lr,
     "Word embeddings and output layer have a learning rate of their own, and so "
     "a parameter group."),

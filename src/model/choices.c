@@ -23,6 +23,8 @@ ROWS(me_score_function, ME_SCORE_FUNCTION_LIST)
 ROWS(me_drop_policy, ME_DROP_POLICY_LIST)
 ROWS(me_router_dtype, ME_ROUTER_DTYPE_LIST)
 ROWS(me_optimizer_kind, ME_OPTIMIZER_KIND_LIST)
+ROWS(me_muon_tp_mode, ME_MUON_TP_MODE_LIST)
+ROWS(me_matmul_precision, ME_MATMUL_PRECISION_LIST)
 ROWS(me_recompute, ME_RECOMPUTE_LIST)
 ROWS(me_recompute_method, ME_RECOMPUTE_METHOD_LIST)
 ROWS(me_transformer_impl, ME_TRANSFORMER_IMPL_LIST)
@@ -94,6 +96,12 @@ const char *me_choice_word(const me_choice *choices, int value)
 const char *me_choice_title(const me_choice *choices, int value)
 {
     return find(choices, value)->title;
+}
+
+bool me_is_emerging_optimizer(me_optimizer_kind kind)
+{
+    return kind == ME_OPTIMIZER_MUON || kind == ME_OPTIMIZER_ADAPTIVE_MUON ||
+           kind == ME_OPTIMIZER_LION;
 }
 
 bool me_is_gated_activation(me_activation activation)

@@ -179,13 +179,46 @@ extern const me_choice me_router_dtype_choices[];
 #define ME_OPTIMIZER_KIND_LIST(X)                                              \
     X(ME_OPTIMIZER_ADAM, "adam", "Adam")                                       \
     X(ME_OPTIMIZER_ADAMW, "adamw", "AdamW")                                    \
-    X(ME_OPTIMIZER_SGD, "sgd", "SGD")
+    X(ME_OPTIMIZER_SGD, "sgd", "SGD")                                          \
+    X(ME_OPTIMIZER_MUON, "muon", "Muon")                                       \
+    X(ME_OPTIMIZER_ADAPTIVE_MUON, "adaptive_muon", "adaptive Muon")            \
+    X(ME_OPTIMIZER_LION, "lion", "Lion")
 
 typedef enum me_optimizer_kind {
     ME_OPTIMIZER_KIND_LIST(ME_CHOICE_CONSTANT)
 } me_optimizer_kind;
 
 extern const me_choice me_optimizer_kind_choices[];
+
+/** An emerging optimizer: it steps the matrices of a model's layers, and another
+ *  one steps all else. */
+bool me_is_emerging_optimizer(me_optimizer_kind kind);
+
+/** What Muon orthogonalises of a weight that tensor ranks have parts of: each its
+ *  own, each the whole, or all of them together. */
+#define ME_MUON_TP_MODE_LIST(X)                                                \
+    X(ME_MUON_BLOCKWISE, "blockwise", "blockwise")                             \
+    X(ME_MUON_DUPLICATED, "duplicated", "duplicated")                          \
+    X(ME_MUON_DISTRIBUTED, "distributed", "distributed")
+
+typedef enum me_muon_tp_mode {
+    ME_MUON_TP_MODE_LIST(ME_CHOICE_CONSTANT)
+} me_muon_tp_mode;
+
+extern const me_choice me_muon_tp_mode_choices[];
+
+/** torch.set_float32_matmul_precision() around Muon's products: medium are
+ *  bfloat16; PyTorch knows no low. */
+#define ME_MATMUL_PRECISION_LIST(X)                                            \
+    X(ME_MATMUL_MEDIUM, "medium", "medium")                                    \
+    X(ME_MATMUL_HIGH, "high", "high")                                          \
+    X(ME_MATMUL_LOW, "low", "low")
+
+typedef enum me_matmul_precision {
+    ME_MATMUL_PRECISION_LIST(ME_CHOICE_CONSTANT)
+} me_matmul_precision;
+
+extern const me_choice me_matmul_precision_choices[];
 
 #define ME_RECOMPUTE_LIST(X)                                                   \
     X(ME_RECOMPUTE_NONE, "none", "none")                                       \

@@ -281,6 +281,12 @@ typedef struct me_optimizer_config {
     double clip_grad;             /**< 0: no clipping */
     double weight_decay;
     double sgd_momentum;
+    bool muon_nesterov;
+    bool muon_split_qkv; /**< queries, keys and values, each on its own */
+    int32_t muon_num_ns_steps;
+    me_matmul_precision muon_fp32_matmul_prec;
+    me_muon_tp_mode muon_tp_mode;
+    me_optimizer_kind muon_scalar_optimizer; /**< of what is no matrix */
     bool decoupled_lr; /**< word embeddings and output layer have their own */
     bool decoupled_min_lr;         /**< and its least */
     bool apply_wd_to_qk_layernorm; /**< weight decay of these vectors too */
@@ -453,6 +459,21 @@ typedef struct me_config {
     me_flag_list environment;      /**< launch's assignments: name, value */
     struct me_config_private *own; /**< strings, which options were set */
 } me_config;
+
+/** Is the distributed optimizer LayerWiseDistributedOptimizer, which deals out whole
+ *  matrices? Local. */
+static inline bool me_config_is_layer_wise(const me_config *config)
+{
+    return config->optimizer.distributed &&
+           me_is_emerging_optimizer(config->optimizer.kind);
+}
+
+/** Does DistributedDataParallel have a buffer of parameters and scatter sums of
+ *  gradients? Under any other distributed optimizer it does. Local. */
+static inline bool me_config_scatters_gradients(const me_config *config)
+{
+    return config->optimizer.distributed && !me_config_is_layer_wise(config);
+}
 
 /** Before which iteration Transformer Engine captures layers as CUDA graphs; -1:
  *  never. What comes before is the same from the second one on, so that no more

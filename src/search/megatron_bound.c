@@ -133,6 +133,9 @@ static double bytes_of_parameter(const me_config *c, double shards)
         return (own + (is_adam ? ADAM_STATES * own : 0)) / shards;
     }
     const double gradient = (double)me_dtype_bytes(c->train.grad_dtype);
+    if (o->distributed && me_is_emerging_optimizer(o->kind)) {
+        return own + gradient; // ranks have whole matrices, some of them few
+    }
     return own + gradient + states / (o->distributed ? shards : 1);
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config.h"
 #include "config/megatron/megatron_rules.h"
+
+#include <string.h>
 
 /* What validate_args(), TransformerConfig (transformer_config.py,
  * __post_init__()) and the captures themselves ask of a job whose layers or
@@ -96,6 +99,22 @@ static me_status check_offload(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** "Setting NCCL_GRAPH_REGISTER=0 to avoid illegal memory access when using CUDA
+ *  Graph with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True." */
+static me_status check_segments(const me_config *config, me_diag *diag)
+{
+    const char *alloc = me_config_variable(config, "PYTORCH_CUDA_ALLOC_CONF");
+    const char *registers = me_config_variable(config, "NCCL_GRAPH_REGISTER");
+    const bool is_wrong = is_impl(config, ME_CUDA_GRAPH_TE) && alloc != NULL &&
+                          strstr(alloc, "expandable_segments:True") != NULL &&
+                          (registers == NULL || strcmp(registers, "0") != 0);
+    return is_wrong ? me_fail(diag, ME_ERR_CONFIG,
+                              "train.cuda_graph_impl = transformer_engine with "
+                              "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:"
+                              "True needs NCCL_GRAPH_REGISTER=0")
+                    : ME_OK;
+}
+
 static me_status check_modelled(const me_config *config, me_diag *diag)
 {
     const me_cuda_graph impl = config->train.cuda_graph_impl;
@@ -119,5 +138,5 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 
 me_rule *const me_graph_rules[] = {
     check_full_recompute, check_nan,      check_pipeline, check_recompute,
-    check_offload,        check_modelled, NULL,
+    check_offload,        check_segments, check_modelled, NULL,
 };

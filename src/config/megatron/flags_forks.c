@@ -12,17 +12,17 @@ const me_flag_rule me_flags_forks[] = {
     /* Where a fork's tokenizer is: megatron/tokenizer_flags.c. */
     {"--tokenizer-name-or-path:s --tokenizer-model-path:s --tokenizer-file:s "
      "--hf_autotokenizer_model:s",
-     .option = NULL},
+     .note = "where a tokenizer is, whose tokens are counted"},
     /* slime's and miles' ranks and shapes: megatron/slime.c. */
     {"--actor-num-nodes:i --actor-num-gpus-per-node:i --hf-checkpoint:s "
      "--prompt-data:+s --rollout-batch-size:i --n-samples-per-prompt:i "
      "--num-steps-per-rollout:i --rollout-max-response-len:i "
      "--max-tokens-per-gpu:i --use-dynamic-batch-size --colocate",
-     .option = NULL},
+     .note = "ranks and shapes of slime's jobs"},
     /* Yuan 2.0's layers of each stage: megatron/megatron_settle.c. */
     {"--pipeline-model-parallel-method:block "
      "--pipeline-model-parallel-blocks:s",
-     .option = NULL},
+     .note = "layers of each stage"},
     {.flags = NULL},
 };
 

@@ -170,7 +170,7 @@ const me_flag_rule me_flags_modelled[] = {
     {"--moe-per-layer-logging", .option = "moe.per_layer_logging",
      .constant = "true", .needs = "--num-experts"},
     /* The flags of a file: megatron_yaml.h. */
-    {"--yaml-cfg:s", .option = NULL},
+    {"--yaml-cfg:s", .note = "the fields of a file, as flags"},
     {"--tokenizer-type:BertWordPieceLowerCase|BertWordPieceCase|"
      "GPT2BPETokenizer|SentencePieceTokenizer|GPTSentencePieceTokenizer|"
      "HuggingFaceTokenizer|Llama2Tokenizer|TikTokenizer|MultimodalTokenizer|"
@@ -181,7 +181,7 @@ const me_flag_rule me_flags_modelled[] = {
      "QwenTokenizerFS|Qwen2TokenizerFS|Llama3TokenizerFS|HFTokenizerFS|"
      "HFTokenizersTokenizerFS|AquilaTokenizerFS|OpenGPTX-SPTokenizer|"
      "YuanTokenizer",
-     .option = NULL},
+     .note = "how many tokens it has, where no flag says it"},
     {"--transformer-impl:local|transformer_engine|inference_optimized",
      .option = "impl.transformer", .effect = ME_EITHER(SOME)},
     {"--attention-backend:flash|fused|unfused|local|auto",
@@ -333,6 +333,21 @@ const me_flag_rule me_flags_modelled[] = {
     {"--clip-grad:f", .option = "optimizer.clip_grad"},
     {"--weight-decay:f", .option = "optimizer.weight_decay"},
     {"--sgd-momentum:f", .option = "optimizer.sgd_momentum"},
+    {"--muon-nesterov", .option = "optimizer.muon_nesterov",
+     .constant = "true", .needs = "--optimizer=muon|dist_muon|adaptive_muon"},
+    {"--muon-no-split-qkv", .option = "optimizer.muon_split_qkv",
+     .constant = "false", .needs = "--optimizer=muon|dist_muon|adaptive_muon"},
+    {"--muon-num-ns-steps:i", .option = "optimizer.muon_num_ns_steps",
+     .needs = "--optimizer=muon|dist_muon|adaptive_muon"},
+    {"--muon-fp32-matmul-prec:low|medium|high",
+     .option = "optimizer.muon_fp32_matmul_prec",
+     .needs = "--optimizer=muon|dist_muon|adaptive_muon"},
+    {"--muon-tp-mode:blockwise|duplicated|distributed",
+     .option = "optimizer.muon_tp_mode",
+     .needs = "--optimizer=muon|dist_muon|adaptive_muon"},
+    {"--muon-scalar-optimizer:adam|lion",
+     .option = "optimizer.muon_scalar_optimizer",
+     .needs = "--optimizer=muon|dist_muon|adaptive_muon"},
     {"--apply-wd-to-qk-layernorm "
      "--no-weight-decay-cond-type:apply_wd_to_qk_layernorm",
      .option = "optimizer.apply_wd_to_qk_layernorm", .constant = "true"},

@@ -62,8 +62,13 @@ const me_flag_rule me_flags_no_effect[] = {
      "--end-weight-decay:f --weight-decay-incr-style:constant|linear|cosine "
      "--lr:f --min-lr:f",
      .note = "Python numbers of the parameter groups"},
-    {"--adam-beta1:f --adam-beta2:f --adam-eps:f",
+    {"--adam-beta1:f --adam-beta2:f --adam-eps:f --muon-momentum:f "
+     "--muon-scale-mode:spectral|unit_rms_norm|shape_scaling "
+     "--muon-coefficient-type:simple|quintic|polar_express|aol "
+     "--muon-extra-scale-factor:f --lion-beta1:f --lion-beta2:f",
      .note = "numbers that the optimizer uses"},
+    {"--no-use-layer-wise-param-layout",
+     .note = "pretrain_gpt.py's models are wrapped without a layout anyway"},
     {"--min-loss-scale:f --loss-scale-window:f --hysteresis:i",
      .note = "when the loss scale moves; the first step taken counts anyway"},
     {"--save:s --save-interval:i --persistent-save-interval:i "

@@ -146,18 +146,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_EITHER(SMALL)},
     {"--decoder-num-layers:i --decoder-seq-length:i",
      .note = "encoder-decoder models", .effect = ME_EITHER(ANY)},
-    {"--muon-momentum:f --muon-no-split-qkv --muon-nesterov "
-     "--muon-scale-mode:spectral|unit_rms_norm|shape_scaling "
-     "--muon-fp32-matmul-prec:low|medium|high --muon-coefficient-type:s "
-     "--muon-num-ns-steps:i --muon-tp-mode:blockwise|duplicated|distributed "
-     "--muon-extra-scale-factor:f --muon-scalar-optimizer:adam|lion",
-     .needs = "--optimizer=muon|dist_muon|adaptive_muon", .note = "Muon",
-     .effect = ME_EITHER(ANY)},
-    {"--lion-beta1:f --lion-beta2:f", .needs = "--optimizer=lion",
-     .note = "a number that Lion uses", .effect = ME_EITHER(NONE)},
-    {"--no-use-layer-wise-param-layout",
-     .needs = "--optimizer=muon|dist_muon|adaptive_muon|lion|soap",
-     .note = "layer-wise optimizers", .effect = ME_EITHER(ANY)},
     {"--step-batch-size-schedule:s",
      .note = "batch sizes that change; the largest is estimated",
      .effect = ME_EITHER(SMALL)},

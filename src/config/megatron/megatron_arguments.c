@@ -20,6 +20,51 @@ typedef struct verdict {
     me_effect effect; /* of what is not modelled */
 } verdict;
 
+/** With --ddp-bucket-size 0 every parameter closes its bucket, as with 1; the
+ * option's 0 is the size that Megatron-LM chooses. */
+static const char *bucket_size_of(const char *value)
+{
+    uint64_t numel = 1;
+    return me_parse_u64(value, &numel) == ME_OK && numel == 0 ? "1" : value;
+}
+
+/** Gradients are clipped where the limit is above 0, which not-a-number is not;
+ *  under an infinite one their norm is taken all the same. */
+static const char *clip_grad_of(const char *value)
+{
+    if (strcmp(value, "inf") == 0) {
+        return "1e18";
+    }
+    return value[0] == '-' || strcmp(value, "nan") == 0 ? "0" : value;
+}
+
+/** dist_muon is muon with the distributed optimizer, which me_megatron_settle()
+ *  turns on. */
+static const char *optimizer_of(const char *value)
+{
+    return strcmp(value, "dist_muon") == 0 ? "muon" : value;
+}
+
+/** Values of flags that mean another one of their option. */
+static const struct {
+    const char *flag;
+    const char *(*value)(const char *value);
+} meanings[] = {
+    {"--ddp-bucket-size", bucket_size_of},
+    {"--clip-grad", clip_grad_of},
+    {"--optimizer", optimizer_of},
+};
+
+static const char *value_of(const me_flag_use *use)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
+        if (strcmp(meanings[i].flag, use->name) == 0) {
+            return meanings[i].value(use->values[0]);
+        }
+    }
+    return use->values[0];
+}
+
 /** Can the option take the value? Values that the flag's own check let pass
  * and an enumeration of ours does not know are not modelled. */
 static bool is_settable(const me_flag_use *use)
@@ -30,7 +75,7 @@ static bool is_settable(const me_flag_use *use)
         return true;
     }
     for (const me_choice *word = option->words; word->word != NULL; word++) {
-        if (strcmp(word->word, use->values[0]) == 0) {
+        if (strcmp(word->word, value_of(use)) == 0) {
             return true;
         }
     }
@@ -136,43 +181,6 @@ static void judge(const me_flag_uses *uses, const me_flag_use *use,
     set_note(v, rule->note);
 }
 
-/** With --ddp-bucket-size 0 every parameter closes its bucket, as with 1; the
- * option's 0 is the size that Megatron-LM chooses. */
-static const char *bucket_size_of(const char *value)
-{
-    uint64_t numel = 1;
-    return me_parse_u64(value, &numel) == ME_OK && numel == 0 ? "1" : value;
-}
-
-/** Gradients are clipped where the limit is above 0, which not-a-number is not;
- *  under an infinite one their norm is taken all the same. */
-static const char *clip_grad_of(const char *value)
-{
-    if (strcmp(value, "inf") == 0) {
-        return "1e18";
-    }
-    return value[0] == '-' || strcmp(value, "nan") == 0 ? "0" : value;
-}
-
-/** Values of flags that mean another one of their option. */
-static const struct {
-    const char *flag;
-    const char *(*value)(const char *value);
-} meanings[] = {
-    {"--ddp-bucket-size", bucket_size_of},
-    {"--clip-grad", clip_grad_of},
-};
-
-static const char *value_of(const me_flag_use *use)
-{
-    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
-        if (strcmp(meanings[i].flag, use->name) == 0) {
-            return meanings[i].value(use->values[0]);
-        }
-    }
-    return use->values[0];
-}
-
 static me_status set_option(me_config *config, const me_flag_uses *uses,
                             const me_flag_use *use, me_diag *diag)
 {
@@ -247,34 +255,10 @@ static me_status list_flags(me_config *config, const me_flag_uses *uses,
     return ME_OK;
 }
 
-/** Pairs that Megatron-LM itself stops at. */
-static me_status check_pairs(const me_config *config, const me_flag_uses *uses,
-                             me_diag *diag)
+/** What recomputation asks of its flags. */
+static me_status check_recompute(const me_config *config,
+                                 const me_flag_uses *uses, me_diag *diag)
 {
-    static const char *const pairs[][2] = {
-        {"--bf16", "--fp16"},
-        {"--swiglu", "--squared-relu"},
-        {"--swiglu", "--quick-geglu"},
-        {"--num-layers", "--encoder-num-layers"},
-        {"--seq-length", "--encoder-seq-length"},
-        {"--num-layers-per-virtual-pipeline-stage",
-         "--num-virtual-stages-per-pipeline-rank"},
-        {"--pipeline-model-parallel-layout",
-         "--num-layers-per-virtual-pipeline-stage"},
-        {"--pipeline-model-parallel-layout",
-         "--num-virtual-stages-per-pipeline-rank"},
-        {"--rampup-batch-size", "--step-batch-size-schedule"},
-        {"--global-batch-size", "--step-batch-size-schedule"},
-        {"--use-megatron-fsdp", "--use-torch-fsdp2"},
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        if (me_flag_use_find(uses, pairs[i][0]) != NULL &&
-            me_flag_use_find(uses, pairs[i][1]) != NULL) {
-            return me_fail(diag, ME_ERR_CONFIG,
-                           "%s and %s exclude each other: give one",
-                           pairs[i][0], pairs[i][1]);
-        }
-    }
     const char *const of_full[] = {"--recompute-method",
                                    "--recompute-num-layers"};
     for (size_t i = 0; i < 2; i++) {
@@ -330,6 +314,13 @@ static me_status check_checkpoint(const me_config *config,
         return ME_OK;
     }
     const bool is_dcp = has_value(format, "torch_dcp");
+    if (me_is_emerging_optimizer(config->optimizer.kind) &&
+        !has_value(format, "torch") && !has_value(format, "torch_dist")) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--ckpt-format %s does not go with an emerging "
+                       "optimizer: give torch or torch_dist",
+                       format->values[0]);
+    }
     if (has_value(format, "fsdp_dtensor") && !config->parallel.megatron_fsdp) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--ckpt-format fsdp_dtensor needs --use-megatron-fsdp");
@@ -407,7 +398,10 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
         status = me_megatron_settle(config, uses, diag);
     }
     if (status == ME_OK) {
-        status = check_pairs(config, uses, diag);
+        status = me_megatron_check_flags(uses, diag);
+    }
+    if (status == ME_OK) {
+        status = check_recompute(config, uses, diag);
     }
     if (status == ME_OK) {
         status = check_checkpoint(config, uses, diag);

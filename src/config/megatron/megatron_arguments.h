@@ -70,6 +70,14 @@ bool me_flag_use_is_neutral(const me_flag_use *use);
 bool me_megatron_evaluates_less(const me_flag_use *use,
                                 const me_config *config);
 
+/**
+ * Flags that Megatron-LM itself stops at (flag_contradictions.c). Local.
+ *
+ * @return ME_OK; ME_ERR_CONFIG naming the flags
+ */
+me_status me_megatron_check_flags(const me_flag_uses *uses,
+                                  me_diag *diag) ME_MUST_CHECK;
+
 /** Does an option have all values of the flag? Local. */
 bool me_megatron_takes_list(const me_flag_use *use);
 

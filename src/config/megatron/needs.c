@@ -91,6 +91,12 @@ static bool has_sgd(const me_config *config)
     return config->optimizer.kind == ME_OPTIMIZER_SGD;
 }
 
+static bool has_muon(const me_config *config)
+{
+    return config->optimizer.kind == ME_OPTIMIZER_MUON ||
+           config->optimizer.kind == ME_OPTIMIZER_ADAPTIVE_MUON;
+}
+
 static bool has_precision_awareness(const me_config *config)
 {
     return config->optimizer.precision_aware;
@@ -195,6 +201,8 @@ const me_option_need me_megatron_needs[] = {
     {"optimizer.decoupled_min_lr", has_decoupled_rate,
      "optimizer.decoupled_lr"},
     {"optimizer.sgd_momentum", has_sgd, "optimizer.kind = sgd"},
+    {"optimizer.muon_", has_muon,
+     "optimizer.kind = muon or optimizer.kind = adaptive_muon"},
     {"optimizer.apply_wd_to_qk_layernorm", has_norms_of_queries,
      "model.qk_layernorm"},
     {"optimizer.main_grads_dtype", has_precision_awareness,

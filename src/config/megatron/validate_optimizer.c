@@ -151,7 +151,62 @@ static me_status check_cpu_offload(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** validate_args(), _get_megatron_emerging_optimizer() and
+ *  LayerWiseDistributedOptimizer ask it; what is not modelled comes last. */
+static me_status check_emerging(const me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    const bool is_on = me_is_emerging_optimizer(o->kind);
+    const bool has_parts = is_on && o->distributed;
+
+    const struct {
+        bool is_wrong;
+        const char *what;
+    } needs[] = {
+        {is_on && config->train.params_dtype == ME_DTYPE_FLOAT16,
+         "does not go with train.params_dtype = float16 (--fp16)"},
+        {is_on && config->parallel.torch_fsdp2,
+         "does not go with parallel.torch_fsdp2 = true (--use-torch-fsdp2)"},
+        {is_on && o->overlap_param_gather_with_optimizer_step && has_parts,
+         "does not go with optimizer.overlap_param_gather_with_optimizer_step "
+         "= true"},
+        {has_parts && config->train.params_dtype == ME_DTYPE_FLOAT32,
+         "with optimizer.distributed = true needs train.params_dtype = "
+         "bfloat16 (--bf16): Megatron-LM stops at float32"},
+        {has_parts && o->num_instances > 1,
+         "does not go with optimizer.num_distributed_optimizer_instances over "
+         "1"},
+        {is_on && o->muon_fp32_matmul_prec == ME_MATMUL_LOW,
+         "does not go with optimizer.muon_fp32_matmul_prec = low, which "
+         "PyTorch does not know: give medium or high"},
+        {is_on && config->fp8.param,
+         "with train.fp8_param_gather = true is not modelled"},
+        {has_parts && config->train.log_params_norm,
+         "with optimizer.distributed = true and train.log_params_norm = true is "
+         "not modelled"},
+        {has_parts && o->saves_fully_reshardable,
+         "with optimizer.saves_fully_reshardable = true is not modelled"},
+    };
+
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        if (needs[i].is_wrong) {
+            return me_fail(
+                diag, ME_ERR_CONFIG, "optimizer.kind = %s %s",
+                me_choice_word(me_optimizer_kind_choices, (int)o->kind),
+                needs[i].what);
+        }
+    }
+    return o->muon_scalar_optimizer == ME_OPTIMIZER_ADAM ||
+                   o->muon_scalar_optimizer == ME_OPTIMIZER_LION
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "optimizer.muon_scalar_optimizer = %s: must be adam "
+                         "or lion",
+                         me_choice_word(me_optimizer_kind_choices,
+                                        (int)o->muon_scalar_optimizer));
+}
+
 me_rule *const me_optimizer_rules[] = {
-    check_optimizer,       check_instances,   check_state_types,
+    check_optimizer,       check_instances,   check_emerging, check_state_types,
     check_precision_aware, check_cpu_offload, NULL,
 };

@@ -27,6 +27,12 @@ void me_torch_derive_optimizer(me_config *config)
 static me_status check_optimizer(const me_config *config, me_diag *diag)
 {
     const me_optimizer_config *o = &config->optimizer;
+    if (me_is_emerging_optimizer(o->kind)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.kind = \"%s\" is Megatron-LM's: plain "
+                       "PyTorch has adam, adamw and sgd here",
+                       me_choice_word(me_optimizer_kind_choices, (int)o->kind));
+    }
     if (o->sgd_momentum > 0 && o->kind != ME_OPTIMIZER_SGD) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "optimizer.sgd_momentum = %g is of optimizer.kind = "

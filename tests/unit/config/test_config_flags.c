@@ -34,7 +34,10 @@ static void test_flags__tables_are_sound(void **state)
             if (rule->option != NULL) {
                 assert_non_null(me_option_find(rule->option));
             }
-            if (kind != ME_FLAG_MODELLED) {
+            if (kind == ME_FLAG_MODELLED) { /* each row says why */
+                assert_true(rule->option != NULL || rule->note != NULL ||
+                            rule->needs != NULL);
+            } else {
                 assert_non_null(rule->note);
             }
             if (kind == ME_FLAG_NOT_MODELLED) { /* somebody has thought of it */

@@ -95,6 +95,22 @@ static const char *const rule_cases[][2] = {
     {"train.global_batch_size=131072", ""},
     {"optimizer.kind=sgd optimizer.distributed=true",
      "needs optimizer.kind = adam, not sgd"},
+    {"optimizer.kind=muon", ""},
+    {"optimizer.kind=muon optimizer.distributed=true "
+     "train.params_dtype=bfloat16",
+     ""},
+    {"optimizer.kind=muon optimizer.distributed=true "
+     "train.params_dtype=float32",
+     "optimizer.kind = muon with optimizer.distributed = true needs"},
+    {"optimizer.kind=lion train.params_dtype=float16",
+     "optimizer.kind = lion does not go with train.params_dtype = float16"},
+    {"optimizer.kind=muon optimizer.muon_fp32_matmul_prec=low",
+     "give medium or high"},
+    {"optimizer.kind=muon optimizer.muon_scalar_optimizer=sgd",
+     "optimizer.muon_scalar_optimizer = sgd: must be adam or lion"},
+    {"optimizer.kind=adaptive_muon optimizer.precision_aware=true "
+     "optimizer.distributed=true impl.optimizer=fused",
+     "needs optimizer.kind = adam"},
     {"optimizer.ddp_num_buckets=4 optimizer.ddp_bucket_size=4",
      "exclude each other: give one"},
     {"parallel.pipeline=2 parallel.virtual_pipeline=2 "

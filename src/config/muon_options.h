@@ -1,0 +1,30 @@
+/**
+ * @file
+ * Rows of the table in options.c that say how emerging optimizers step matrices,
+ * written in that table's macros.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_MUON_OPTIONS_H
+#define MEMEST_CONFIG_MUON_OPTIONS_H
+
+/* clang-format off */
+#define ME_MUON_OPTIONS \
+    BOOL("optimizer.muon_nesterov", "false", optimizer.muon_nesterov, \
+        "Muon: what it orthogonalises is between gradient and momentum."), \
+    BOOL("optimizer.muon_split_qkv", "true", optimizer.muon_split_qkv, \
+        "Muon: queries, keys and values of one weight are matrices of their own."), \
+    INT("optimizer.muon_num_ns_steps", "5", 1, 1000, "steps", NULL, \
+        optimizer.muon_num_ns_steps, "Muon: steps of its Newton-Schulz iteration."), \
+    ENUM("optimizer.muon_fp32_matmul_prec", "medium", me_matmul_precision_choices, \
+        optimizer.muon_fp32_matmul_prec, \
+        "Muon: precision of the iteration's products; medium is bfloat16."), \
+    ENUM("optimizer.muon_tp_mode", "blockwise", me_muon_tp_mode_choices, \
+        optimizer.muon_tp_mode, \
+        "Muon: what of a weight that tensor ranks share is one matrix."), \
+    ENUM("optimizer.muon_scalar_optimizer", "adam", me_optimizer_kind_choices, \
+        optimizer.muon_scalar_optimizer, \
+        "Muon: what steps embeddings, biases and norms, adam or lion."),
+/* clang-format on */
+
+#endif /* MEMEST_CONFIG_MUON_OPTIONS_H */
