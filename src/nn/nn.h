@@ -20,6 +20,14 @@
 #include "parallel/routing.h"
 #include "tensor/tensor.h"
 
+/** partition_dim: what tensor ranks have parts of, as Transformer Engine marks a
+ *  linear layer's weight, be it cut or not. */
+typedef enum me_partition {
+    ME_PARTITION_NONE,
+    ME_PARTITION_ROWS,
+    ME_PARTITION_COLUMNS
+} me_partition;
+
 /** A parameter and what the framework marks on it. */
 typedef struct me_parameter {
     me_tensor *tensor; /**< owned by the list */
@@ -32,6 +40,8 @@ typedef struct me_parameter {
     bool is_made_in_params_dtype; /**< there, and so not cast any more */
     bool is_tensor_sharded;       /**< each tensor rank has another part, as
                                        `tensor_model_parallel` says */
+    me_partition partition;
+    bool is_qkv;               /**< the weight of queries, keys and values */
     bool is_sequence_parallel; /**< its gradient is summed over tensor ranks */
     bool is_qk_norm;           /**< of the norm of queries or keys */
     bool is_shared_embedding;  /**< tied word embeddings under a pipeline */
@@ -137,6 +147,7 @@ typedef struct me_parameter_spec {
     bool names_its_device;        /**< its module makes it on the card, under
                                 `torch.device("meta")` as well */
     bool is_tensor_sharded;
+    me_partition partition;
     bool is_sequence_parallel;
     bool is_expert;
 } me_parameter_spec;

@@ -64,6 +64,7 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
         .is_made_on_host = spec->is_made_on_host,
         .is_made_in_params_dtype = spec->is_made_in_params_dtype,
         .is_tensor_sharded = spec->is_tensor_sharded,
+        .partition = spec->partition,
         .is_sequence_parallel =
             spec->is_sequence_parallel && nn->config->parallel.sequence,
         .is_expert =

@@ -48,6 +48,9 @@ void me_attention_create(me_nn *nn, me_module_id parent,
             });
     a->linear_proj.turn = ME_TURN_PROJ;
     a->linear_qkv.turn = ME_TURN_QKV;
+    if (a->linear_qkv.weight != NULL) {
+        a->linear_qkv.weight->is_qkv = true;
+    }
     if (c->qk_layernorm) {
         const bool is_whole = c->qk_layernorm_across_heads;
         a->q_layernorm = me_norm_create(nn, a->module, "q_layernorm",

@@ -24,7 +24,7 @@ static const char *numbered(me_engine *e, const char *name, uint32_t number)
 }
 
 static me_parameter *weight(me_nn *nn, const me_grouped_linear *l, uint32_t i,
-                            const me_shape *shape)
+                            const me_shape *shape, me_partition partition)
 {
     return me_parameter_create(nn, &(me_parameter_spec){
                                        .name = numbered(nn->e, "weight", i),
@@ -32,6 +32,7 @@ static me_parameter *weight(me_nn *nn, const me_grouped_linear *l, uint32_t i,
                                        .shape = *shape,
                                        .is_drawn = true,
                                        .is_tensor_sharded = true,
+                                       .partition = partition,
                                        .is_expert = true,
                                    });
 }
@@ -88,7 +89,9 @@ void me_grouped_linear_create(me_nn *nn, const me_linear_spec *spec,
         l.count = count;
     }
     for (uint32_t i = 0; i < l.count; i++) {
-        l.weights[i] = weight(nn, &l, i, &ME_SHAPE(outputs, inputs));
+        l.weights[i] =
+            weight(nn, &l, i, &ME_SHAPE(outputs, inputs),
+                   is_row_parallel ? ME_PARTITION_COLUMNS : ME_PARTITION_ROWS);
         if (l.biases != NULL) {
             l.biases[i] = bias(nn, &l, i, outputs);
         }

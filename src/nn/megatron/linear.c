@@ -51,17 +51,19 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
         linear.norm_weight = norm.weight;
         linear.norm_bias = norm.bias;
     }
-    linear.weight =
-        me_parameter_create(nn, &(me_parameter_spec){
-                                    .name = "weight",
-                                    .module = linear.module,
-                                    .shape = ME_SHAPE(outputs, inputs),
-                                    .is_drawn = true,
-                                    .is_tensor_sharded = !spec->is_duplicated,
-                                    .is_sequence_parallel = spec->is_duplicated,
-                                    .is_expert = spec->is_expert,
-                                    .names_its_device = is_megatrons,
-                                });
+    linear.weight = me_parameter_create(
+        nn, &(me_parameter_spec){
+                .name = "weight",
+                .module = linear.module,
+                .shape = ME_SHAPE(outputs, inputs),
+                .is_drawn = true,
+                .is_tensor_sharded = !spec->is_duplicated,
+                .partition =
+                    is_row_parallel ? ME_PARTITION_COLUMNS : ME_PARTITION_ROWS,
+                .is_sequence_parallel = spec->is_duplicated,
+                .is_expert = spec->is_expert,
+                .names_its_device = is_megatrons,
+            });
     if (spec->has_bias) {
         linear.bias =
             me_parameter_create(nn, &(me_parameter_spec){

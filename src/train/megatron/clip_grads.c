@@ -215,12 +215,22 @@ static void combine_norms(me_trainer *t, me_tensor **norms, int count)
     me_clear(e, &norms[count - 1]);
 }
 
-/** ChainedOptimizer.get_grad_norm(): one norm of all where the same ranks add
- *  it up, as all do under the distributed optimizer. */
+/** Have the optimizers one norm? They do where the same ranks add it up. */
+static bool has_one_norm(const me_trainer *t, int count)
+{
+    bool is_shared = true;
+    for (int i = 1; i < count; i++) {
+        is_shared = is_shared && me_statistics_group(t, &t->optimizers[i]) ==
+                                     me_statistics_group(t, &t->optimizers[0]);
+    }
+    return is_shared;
+}
+
+/** ChainedOptimizer.get_grad_norm() */
 static void gradient_norms(me_trainer *t, int count)
 {
     me_clear(t->e, &t->grad_norm);
-    if (t->config->optimizer.distributed || count == 1) {
+    if (has_one_norm(t, count)) {
         t->grad_norm = gradient_norm(t, 0, count,
                                      me_statistics_group(t, &t->optimizers[0]));
         return;
@@ -298,7 +308,9 @@ void me_clip_gradients(me_trainer *t, int count)
     const bool is_fused = t->config->impl.optimizer == ME_OPTIMIZER_FUSED;
     gradient_norms(t, count);
     const bool clips = t->config->optimizer.clip_grad > 0;
-    for (int i = 0; clips && i < count && !t->optimizers[i].has_stepped; i++) {
+    // A layer-wise optimizer asks for all that it is made of.
+    const int apart = me_config_is_layer_wise(t->config) ? 1 : count;
+    for (int i = 0; clips && i < apart && !t->optimizers[i].has_stepped; i++) {
         agree_on_norms(t, &t->optimizers[i]);
     }
     for (int i = 0; clips && i < count; i++) {
@@ -352,7 +364,7 @@ static void count_zeros(me_trainer *t, int begin, int end, me_group_kind group)
 /** As the norms are: of all at once where the same ranks add them up. */
 void me_count_zeros(me_trainer *t, int count)
 {
-    if (t->config->optimizer.distributed) {
+    if (has_one_norm(t, count)) {
         count_zeros(t, 0, count, me_statistics_group(t, &t->optimizers[0]));
         return;
     }

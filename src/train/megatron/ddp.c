@@ -28,6 +28,11 @@ static me_sharing sharing_of(const me_parameter *p)
     return p->is_expert ? ME_SHARING_EXPERT : ME_SHARING_DENSE;
 }
 
+bool me_is_layer_matrix(const me_parameter *p)
+{
+    return p->shape.ndim == 2 && !p->is_embedding_or_output;
+}
+
 /** The buffer that a parameter is of (group_params_for_buffers()), or NULL. */
 static me_ddp_buffer *buffer_of(me_ddp *ddp, const me_parameter *p)
 {
@@ -126,7 +131,7 @@ static void lay_out(me_trainer *t, int32_t chunk, me_ddp_buffer *buffer)
     }
     const me_buffer_rules rules = {
         .shard_ranks = ranks,
-        .is_distributed = c->distributed,
+        .is_distributed = me_config_scatters_gradients(t->config),
         .pads_for_bandwidth = c->ddp_pad_buckets_for_high_nccl_busbw,
         .bucket_numel = me_bucket_numel(&(me_bucket_choice){
             .overlaps_reduction = c->overlap_grad_reduce,
@@ -221,9 +226,9 @@ static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
     const me_bucket *b = &buffer->layout->buckets[bucket];
     const uint64_t numel = b->end - b->start;
     const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
-    const me_collective kind = c->optimizer.distributed
-                                   ? ME_COLLECTIVE_REDUCE_SCATTER
-                                   : ME_COLLECTIVE_ALL_REDUCE;
+    const bool scatters = me_config_scatters_gradients(c);
+    const me_collective kind =
+        scatters ? ME_COLLECTIVE_REDUCE_SCATTER : ME_COLLECTIVE_ALL_REDUCE;
     // gradient_scaling_factor: experts' too has all data-parallel ranks.
     if (t->comm->size[ME_GROUP_DATA_CONTEXT] > 1) {
         me_launch_kernel(
@@ -232,8 +237,8 @@ static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
     }
     me_communicate(t->e, t->comm,
                    (me_call){buffer->group, kind, c->train.grad_dtype,
-                             c->optimizer.distributed ? numel / ranks : numel,
-                             -1, c->optimizer.overlap_grad_reduce});
+                             scatters ? numel / ranks : numel, -1,
+                             c->optimizer.overlap_grad_reduce});
 }
 
 /** With several instances each sums its own gradients, and then ranks that hold
@@ -350,7 +355,7 @@ static void create_buffer(me_trainer *t, int32_t chunk, me_ddp *ddp,
     if (!me_engine_is_ok(t->e) || buffer->layout == NULL) {
         return;
     }
-    if (c->optimizer.distributed) {
+    if (me_config_scatters_gradients(c)) {
         buffer->param_buffer =
             side_stream_buffer(t, "param_data", me_ddp_param_dtype(t, buffer),
                                buffer->layout->numel, ME_CATEGORY_PARAMETER);
@@ -358,7 +363,7 @@ static void create_buffer(me_trainer *t, int32_t chunk, me_ddp *ddp,
     buffer->grad_buffer =
         side_stream_buffer(t, "grad_data", c->train.grad_dtype,
                            buffer->layout->numel, ME_CATEGORY_GRADIENT);
-    if (c->optimizer.distributed) {
+    if (me_config_scatters_gradients(c)) {
         move_parameters(t, buffer);
     }
     watch_parameters(t, ddp, buffer);
@@ -407,6 +412,7 @@ void me_ddp_zero_grad(me_trainer *t)
 {
     for (int32_t c = 0; c < t->spec->n_chunks; c++) {
         t->ddp[c].is_reduced = false;
+        t->ddp[c].is_gathered = false;
         for (int i = 0; i < t->ddp[c].n_buffers; i++) {
             await_all(&t->ddp[c].buffers[i]);
             zero_buffer(t, &t->ddp[c].buffers[i]);

@@ -47,8 +47,12 @@ typedef struct me_ddp {
     int n_buffers;
     uint32_t *bucket_of; /**< each parameter's bucket */
     bool is_reduced;     /**< in this iteration, during the backward */
+    bool is_gathered;    /**< in this iteration, during the forward */
 } me_ddp;
 
+/** A matrix of a layer (_is_nonlinear_or_embedding()): neither a vector nor
+ *  of embedding or output layer. */
+bool me_is_layer_matrix(const me_parameter *p);
 /** The type of what a buffer of parameters holds. */
 me_dtype me_ddp_param_dtype(const struct me_trainer *t,
                             const me_ddp_buffer *buffer);

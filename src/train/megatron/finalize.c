@@ -67,12 +67,13 @@ static void reduce_stage_copies(me_trainer *t)
             continue;
         }
         const uint64_t numel = layout->numel;
-        me_communicate(
-            t->e, t->comm,
-            (me_call){ME_GROUP_STAGE_COPIES, ME_COLLECTIVE_ALL_REDUCE,
-                      c->train.grad_dtype,
-                      c->optimizer.distributed ? numel / (uint64_t)data : numel,
-                      -1, false});
+        me_communicate(t->e, t->comm,
+                       (me_call){ME_GROUP_STAGE_COPIES,
+                                 ME_COLLECTIVE_ALL_REDUCE, c->train.grad_dtype,
+                                 me_config_scatters_gradients(c)
+                                     ? numel / (uint64_t)data
+                                     : numel,
+                                 -1, false});
     }
 }
 

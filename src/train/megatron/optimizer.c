@@ -8,8 +8,10 @@
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/clip_grads.h"
 #include "train/megatron/hybrid_optimizer.h"
+#include "train/megatron/layer_wise.h"
 #include "train/megatron/quantized_parameters.h"
 #include "train/megatron/trainer.h"
+#include "train/optim/emerging.h"
 #include "train/optim/optim.h"
 
 /** Of a float16 job's dynamic loss scale: its bounds and counters. */
@@ -46,18 +48,19 @@ static bool is_mixed(const me_trainer *t)
 }
 
 /** Does it have a MegatronGradScaler? float16's does, and any other one that is
- * given a loss scale. */
-static bool has_scaler(const me_trainer *t)
+ * given a loss scale; an emerging one never does. */
+static bool has_scaler(const me_trainer *t, const me_optimizer *o)
 {
-    return t->config->train.has_loss_scale && is_mixed(t);
+    return t->config->train.has_loss_scale && is_mixed(t) &&
+           o->part != ME_PART_MATRICES;
 }
 
 /** The loss scale, or 1 in its place, and what goes with it: with a scaler
  *  found_inf, and a flag for kernels over many tensors unless the model is bf16. */
-static int count_constants(const me_trainer *t)
+static int count_constants(const me_trainer *t, const me_optimizer *o)
 {
     const bool is_bf16 = t->config->train.params_dtype == ME_DTYPE_BFLOAT16;
-    return 1 + (has_scaler(t) ? 1 : 0) + (is_mixed(t) && !is_bf16 ? 1 : 0) +
+    return 1 + (has_scaler(t, o) ? 1 : 0) + (is_mixed(t) && !is_bf16 ? 1 : 0) +
            (t->config->train.has_dynamic_loss_scale ? CONSTANTS_DYNAMIC : 0);
 }
 
@@ -85,14 +88,36 @@ static void make_main_parameters(me_trainer *t, me_optimizer *o)
     me_module_switch(t->e, ME_NO_MODULE);
 }
 
+/** _get_qkv_split_shapes(): queries of a group, a key, a value. */
+static void create_emerging(const me_trainer *t, me_optimizer *o)
+{
+    const me_model_config *m = &t->config->model;
+    const uint64_t d = m->kv_channels;
+    o->emerging = (me_emerging){
+        .config = &t->config->optimizer,
+        .comm = t->comm,
+        .is_adaptive = o->kind == ME_OPTIMIZER_ADAPTIVE_MUON,
+        .qkv_rows = {m->num_attention_heads / m->num_query_groups * d, d, d},
+    };
+}
+
+/** The kernels' flag, which there is but once. */
+static void create_flag(me_trainer *t, me_optimizer *o)
+{
+    if (t->config->impl.optimizer == ME_OPTIMIZER_FUSED &&
+        !me_is_emerging_optimizer(o->kind) && o->overflow_flag == NULL) {
+        o->overflow_flag = me_keep_scalar(t->e, "overflow_flag", 4);
+    }
+}
+
 /** The kernels' flag, loss scale and main parameters of one of the chained
  *  optimizers. */
 static void create(me_trainer *t, me_optimizer *o)
 {
     if (t->config->optimizer.cpu_offload) {
         me_hybrid_build_whole(t, o);
-    } else if (t->config->impl.optimizer == ME_OPTIMIZER_FUSED) {
-        o->overflow_flag = me_keep_scalar(t->e, "overflow_flag", 4);
+    } else {
+        create_flag(t, o);
     }
     const me_optimizer_config *c = &t->config->optimizer;
     const bool has_masters = me_adam_holds_main_parameters(t->config);
@@ -103,7 +128,10 @@ static void create(me_trainer *t, me_optimizer *o)
         .grad_dtype = me_step_grad_dtype(t),
         .dtypes = {c->exp_avg_dtype, c->exp_avg_sq_dtype, c->main_params_dtype},
     };
-    const int n = count_constants(t);
+    if (me_is_emerging_optimizer(o->kind)) {
+        create_emerging(t, o);
+    }
+    const int n = count_constants(t, o);
     for (int i = 0; i < n; i++) {
         o->constants[i] = me_keep_scalar(t->e, "loss_scale", 4);
     }
@@ -118,7 +146,9 @@ static void create(me_trainer *t, me_optimizer *o)
 /** Those that there are: experts' only where there are experts. */
 static int count_used(const me_trainer *t)
 {
-    return t->wrapper->has_one_optimizer || me_has_experts_optimizer(t)
+    return t->wrapper->has_one_optimizer ||
+                   me_is_emerging_optimizer(t->config->optimizer.kind) ||
+                   me_has_experts_optimizer(t)
                ? t->n_optimizers
                : t->n_optimizers - 1;
 }
@@ -131,8 +161,17 @@ void me_optimizer_create(me_trainer *t)
         return;
     }
     const int used = count_used(t);
+    const bool is_emerging =
+        me_is_emerging_optimizer(t->config->optimizer.kind);
     for (int i = 0; i < t->n_optimizers; i++) {
-        me_gather_parameter_groups(t, &t->optimizers[i]);
+        if (i == 0 || !is_emerging) { // which makes the groups of all at once
+            me_gather_parameter_groups(t, &t->optimizers[i]);
+        }
+        // A layer-wise optimizer is given those that are built.
+        for (int k = 0;
+             i == 0 && k < used && me_config_is_layer_wise(t->config); k++) {
+            create_flag(t, &t->optimizers[k]);
+        }
         if (i < used) {
             create(t, &t->optimizers[i]);
         }
@@ -272,11 +311,13 @@ void me_optimizer_step_groups(me_trainer *t, me_optimizer *o)
                           t->config->optimizer.weight_decay > 0,
             .has_momentum = t->config->optimizer.sgd_momentum > 0,
             .aware = c->precision_aware && !c->cpu_offload ? &o->aware : NULL,
+            .emerging = &o->emerging,
         };
-        me_optim_step(t->e, t->config->optimizer.kind, &g);
+        me_optim_step(t->e, o->kind, &g);
         begin += g.count;
     }
     me_precision_aware_end(t->e, &o->aware);
+    me_emerging_end(t->e, &o->emerging);
 }
 
 /** _copy_main_params_to_model_params(): fp16 takes the way of multi-tensor
@@ -330,7 +371,7 @@ static void gather_parameters(me_trainer *t, const me_optimizer *o)
     const bool is_early =
         t->config->optimizer.overlap_param_gather_with_optimizer_step;
     for (int32_t c = o->chunk_begin;
-         c < o->chunk_end && t->config->optimizer.distributed; c++) {
+         c < o->chunk_end && me_config_scatters_gradients(t->config); c++) {
         const bool is_expert = o->sharing == ME_SHARING_EXPERT;
         if (!is_early || c > 0 || !is_expert) {
             gather_chunk(t, &t->ddp[c], o->sharing);
@@ -358,6 +399,7 @@ static void step_all(me_trainer *t, int count)
         copy_to_model(t, &t->optimizers[i]);
         gather_parameters(t, &t->optimizers[i]);
     }
+    me_layer_wise_gather(t);
     if (t->wrapper->end_step != NULL) {
         t->wrapper->end_step(t);
     }
@@ -372,7 +414,7 @@ bool me_optimizer_step(me_trainer *t)
     me_point(e, "optimizer_begin");
     for (int i = 0; i < count; i++) {
         copy_gradients(t, &t->optimizers[i]);
-        if (has_scaler(t)) {
+        if (has_scaler(t, &t->optimizers[i])) {
             unscale(t, &t->optimizers[i]);
         }
     }

@@ -27,11 +27,23 @@ enum {
 };
 
 enum {
-    ME_OPTIMIZERS_MAX = 3 /**< the first chunk's, the others', the experts' */
+    ME_OPTIMIZERS_MAX = 4 /**< the first chunk's, the others', the experts'; or
+                               of matrices and of all else, and experts' */
 };
+
+/** Which parameters an optimizer steps: an emerging one matrices of the layers
+ *  alone, and the one chained to it the others. */
+typedef enum me_optimizer_part {
+    ME_PART_ALL,
+    ME_PART_MATRICES,
+    ME_PART_REST
+} me_optimizer_part;
 
 /** One optimizer of a rank's ChainedOptimizer. */
 typedef struct me_optimizer {
+    me_optimizer_kind kind;
+    me_optimizer_part part;
+    bool has_all_sharings;  /**< a layer-wise one: also experts'; else … */
     me_sharing sharing;     /**< experts' parameters or all others, of … */
     int32_t chunk_begin;    /**< … these chunks */
     int32_t chunk_end;      /**< the first chunk that it does not step */
@@ -50,7 +62,11 @@ typedef struct me_optimizer {
     bool has_stepped;                             /**< moments exist */
     int32_t overflows;                            /**< of fp16, in a row */
     me_precision_aware aware; /**< if the optimizer is precision-aware */
+    me_emerging emerging;     /**< if it is one of those */
 } me_optimizer;
+
+/** Is a parameter among those that an optimizer steps? */
+bool me_optimizer_takes(const me_optimizer *o, const me_parameter *p);
 
 /** @name parameter groups (parameter_groups.c)
  *  @{ */
@@ -60,6 +76,8 @@ me_parameter_group me_parameter_group_of(const struct me_trainer *t,
 /** All ranks tell each other the keys of the groups of an optimizer's chunks.
  */
 void me_gather_parameter_groups(struct me_trainer *t, const me_optimizer *o);
+/** Are there experts that are spread over ranks, by the job's options? */
+bool me_job_has_expert_groups(const struct me_trainer *t);
 /** Does a rank of the job have experts that are spread over ranks? Then all
  * have an optimizer of experts. */
 bool me_has_experts_optimizer(const struct me_trainer *t);

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "parallel/shards.h"
+#include "train/megatron/layer_wise.h"
 #include "train/megatron/trainer.h"
+
+bool me_optimizer_takes(const me_optimizer *o, const me_parameter *p)
+{
+    return o->part == ME_PART_ALL ||
+           (o->part == ME_PART_MATRICES) == me_is_layer_matrix(p);
+}
 
 static void append(me_optimizer *o, me_parameter *parameter, uint64_t numel)
 {
@@ -36,8 +43,9 @@ static void append_parameters(const me_trainer *t, me_optimizer *o,
                               me_parameter_group group)
 {
     for (uint32_t i = 0; i < buffer->n_parameters; i++) {
-        if (me_parameter_group_of(t, buffer->parameters[i]) == group) {
-            append(o, buffer->parameters[i], buffer->parameters[i]->numel);
+        me_parameter *p = buffer->parameters[i];
+        if (me_optimizer_takes(o, p) && me_parameter_group_of(t, p) == group) {
+            append(o, p, p->numel);
         }
     }
 }
@@ -57,16 +65,17 @@ static void append_rows(me_trainer *t, me_optimizer *o,
     }
 }
 
-/** A chunk's, of all its buffers that the optimizer steps. */
+/** A chunk's, of all its buffers of a sharing. */
 static void append_chunk(me_trainer *t, me_optimizer *o, const me_ddp *ddp,
-                         me_parameter_group group)
+                         me_parameter_group group, me_sharing sharing)
 {
     for (int i = 0; i < ddp->n_buffers; i++) {
         const me_ddp_buffer *buffer = &ddp->buffers[i];
-        if (buffer->sharing != o->sharing) {
+        if (buffer->sharing != sharing ||
+            (buffer->sharing != o->sharing && !o->has_all_sharings)) {
             continue;
         }
-        if (buffer->layout != NULL && t->config->optimizer.distributed) {
+        if (buffer->layout != NULL && me_config_scatters_gradients(t->config)) {
             append_shards(t, o, buffer, group);
         } else {
             append_parameters(t, o, buffer, group);
@@ -88,21 +97,61 @@ static void collect_shards(me_trainer *t, me_optimizer *o)
         if (t->wrapper->local_numel != NULL && o->sharing == ME_SHARING_DENSE) {
             append_rows(t, o, g);
         }
-        for (int32_t c = o->chunk_begin; c < o->chunk_end; c++) {
-            append_chunk(t, o, &t->ddp[c], g);
+        for (int32_t i = 0; i < ME_SHARINGS * (o->chunk_end - o->chunk_begin);
+             i++) {
+            const int32_t n = o->chunk_end - o->chunk_begin;
+            append_chunk(t, o, &t->ddp[o->chunk_begin + i % n], g,
+                         (me_sharing)(i / n));
         }
         o->group_end[group] = o->count;
     }
 }
 
-static void chain(me_trainer *t, me_sharing sharing, int32_t chunk_begin,
-                  int32_t chunk_end)
+/** What an optimizer of all chunks is of, besides. */
+static me_optimizer *chain(me_trainer *t, me_sharing sharing,
+                           int32_t chunk_begin, int32_t chunk_end)
 {
     me_optimizer *o = &t->optimizers[t->n_optimizers++];
+    o->kind = t->config->optimizer.kind;
+    o->part = ME_PART_ALL;
+    o->has_all_sharings = false;
     o->sharing = sharing;
     o->chunk_begin = chunk_begin;
     o->chunk_end = chunk_end;
+    return o;
+}
+
+/** The optimizer of a part: an emerging one of matrices, else one that a job names
+ *  for Muon and Adam for others. */
+static void chain_part(me_trainer *t, me_optimizer_part part,
+                       me_sharing sharing)
+{
+    const me_optimizer_config *c = &t->config->optimizer;
+    me_optimizer *o = chain(t, sharing, 0, t->spec->n_chunks);
+    o->part = part;
+    o->has_all_sharings = me_config_is_layer_wise(t->config);
+    if (part == ME_PART_REST) {
+        o->kind = c->kind == ME_OPTIMIZER_LION ? ME_OPTIMIZER_ADAM
+                                               : c->muon_scalar_optimizer;
+    }
     collect_shards(t, o);
+}
+
+/** _get_megatron_emerging_optimizer(): by part and, unless they are layer-wise,
+ *  by sharing. */
+static void collect_emerging(me_trainer *t)
+{
+    const bool is_apart =
+        !me_config_is_layer_wise(t->config) && me_job_has_expert_groups(t);
+    chain_part(t, ME_PART_MATRICES, ME_SHARING_DENSE);
+    if (is_apart) {
+        chain_part(t, ME_PART_MATRICES, ME_SHARING_EXPERT);
+    }
+    chain_part(t, ME_PART_REST, ME_SHARING_DENSE);
+    if (is_apart && t->config->model.add_bias_linear) {
+        chain_part(t, ME_PART_REST, ME_SHARING_EXPERT);
+    }
+    me_layer_wise_deal(t);
 }
 
 /** get_megatron_optimizer(): the first chunk has its own where its parameters
@@ -114,11 +163,15 @@ void me_optimizer_collect(me_trainer *t)
         t->config->optimizer.overlap_param_gather_with_optimizer_step ? 1
                                                                       : chunks;
     t->n_optimizers = 0;
-    chain(t, ME_SHARING_DENSE, 0, first);
+    if (me_is_emerging_optimizer(t->config->optimizer.kind)) {
+        collect_emerging(t);
+        return;
+    }
+    collect_shards(t, chain(t, ME_SHARING_DENSE, 0, first));
     if (first < chunks) {
-        chain(t, ME_SHARING_DENSE, first, chunks);
+        collect_shards(t, chain(t, ME_SHARING_DENSE, first, chunks));
     }
     if (!t->wrapper->has_one_optimizer) {
-        chain(t, ME_SHARING_EXPERT, 0, chunks);
+        collect_shards(t, chain(t, ME_SHARING_EXPERT, 0, chunks));
     }
 }

@@ -7,6 +7,7 @@
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 #include "train/megatron/bookkeeping.h"
+#include "train/megatron/layer_wise.h"
 #include "train/megatron/repeat.h"
 #include "train/megatron/trainer.h"
 
@@ -220,6 +221,7 @@ static me_tensor *forward_model(me_trainer *t, me_gpt *gpt,
     me_batch batch;
     const me_frame frame = me_enter(e);
     me_get_batch(t, &gpt->spec, &batch);
+    me_layer_wise_gather_chunk(t, (int32_t)(gpt - t->chunks));
     me_tensor *y = me_gpt_forward(gpt, &batch);
     forget(e, &batch.attention_mask);
     forget(e, &batch.labels);

@@ -42,6 +42,8 @@ typedef struct me_trainer {
     me_optimizer optimizers[ME_OPTIMIZERS_MAX]; /**< chained, the experts' last;
                                       one without parameters does nothing */
     int n_optimizers;
+    int32_t *layer_owner; /**< of each parameter the data-parallel rank that
+                               steps it; NULL: not dealt out so */
     int32_t iteration;
     int32_t forwards;        /**< of the iteration so far */
     bool is_last_microbatch; /**< gradients are synchronised */

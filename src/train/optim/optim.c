@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "tensor/hooks.h"
 #include "tensor/launch.h"
+#include "train/optim/emerging.h"
 #include "train/optim/fused_optimizer.h"
 #include "train/optim/redistribute.h"
 
@@ -467,12 +468,16 @@ static void sgd(me_engine *e, const me_step_group *group)
     pass_over(e, group, ME_KERNEL_OPTIMIZER, bytes);
 }
 
-/** One row an optimizer: PyTorch's, Transformer Engine's. */
+/** One row an optimizer: PyTorch's, Transformer Engine's; there is one Muon and
+ *  one Lion. */
 static void (*const optimizers[][2])(me_engine *e,
                                      const me_step_group *group) = {
     [ME_OPTIMIZER_ADAM] = {adam, me_fused_adam_step},
     [ME_OPTIMIZER_ADAMW] = {adam, me_fused_adam_step},
     [ME_OPTIMIZER_SGD] = {sgd, me_fused_sgd_step},
+    [ME_OPTIMIZER_MUON] = {me_muon_step, me_muon_step},
+    [ME_OPTIMIZER_ADAPTIVE_MUON] = {me_muon_step, me_muon_step},
+    [ME_OPTIMIZER_LION] = {me_lion_step, me_lion_step},
 };
 
 void me_shard_state_fini(me_engine *e, me_shard_state *shard)

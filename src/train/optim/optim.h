@@ -53,6 +53,18 @@ typedef struct me_precision_aware {
     uint32_t n_wide[ME_ADAM_STATES];
 } me_precision_aware;
 
+/** An emerging optimizer's settings, and the names of its step() that outlive a
+ *  parameter. */
+typedef struct me_emerging {
+    const me_optimizer_config *config;
+    const me_communicators *comm;
+    bool is_adaptive;
+    uint64_t qkv_rows[3]; /**< of a query group: its queries, a key, a value */
+    me_tensor *gradient;  /**< between gradient and momentum */
+    me_tensor *orthogonal;
+    me_tensor *update;
+} me_emerging;
+
 /** A parameter group in one step. */
 typedef struct me_step_group {
     me_shard_state *shards; /**< borrowed; their moments are made here */
@@ -68,6 +80,7 @@ typedef struct me_step_group {
     bool adds_decay;   /**< of Adam: to gradients; AdamW scales parameters */
     bool has_momentum; /**< of SGD */
     me_precision_aware *aware; /**< of FusedAdam; borrowed; NULL: all float32 */
+    me_emerging *emerging;     /**< of Muon and Lion; borrowed */
 } me_step_group;
 
 /** Let go of what a shard has: states, gradient, main parameter. */
