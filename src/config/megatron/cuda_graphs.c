@@ -91,11 +91,35 @@ static me_status check_offload(const me_config *config, me_diag *diag)
                        "train.cuda_graph_impl = local of whole layers does not "
                        "go with offload.fine_grained = true");
     }
-    return impl != ME_CUDA_GRAPH_NONE && config->offload.fine_grained
+    return ME_OK;
+}
+
+/** What is offloaded must not be captured as well: of Transformer Engine's graphs
+ *  of the attention alone it is not. "cuda_graph_warmup_steps must be greater than 0
+ *  when enabling fine-grained activation offloading." */
+static me_status check_offloaded_modules(const me_config *config, me_diag *diag)
+{
+    const me_train_config *t = &config->train;
+    const me_offload_config *o = &config->offload;
+    const bool is_on =
+        t->cuda_graph_impl != ME_CUDA_GRAPH_NONE && o->fine_grained;
+    const bool is_apart = is_impl(config, ME_CUDA_GRAPH_TE) &&
+                          t->cuda_graph_attention && !t->cuda_graph_mlp &&
+                          !o->attn_norm && !o->qkv_linear && !o->core_attn &&
+                          !o->attn_proj;
+    if (is_on && t->cuda_graph_warmup_steps == 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "train.cuda_graph_warmup_steps = 0 does not go with "
+                       "offload.fine_grained = true");
+    }
+    return is_on && !is_apart
                ? me_fail(diag, ME_ERR_UNSUPPORTED,
-                         "train.cuda_graph_impl = %s with "
-                         "offload.fine_grained = true is not modelled",
-                         word)
+                         "train.cuda_graph_impl = %s with offload.fine_grained "
+                         "= true is modelled where attention alone is captured "
+                         "(--cuda-graph-modules attn) and nothing of it is "
+                         "offloaded",
+                         me_choice_word(me_cuda_graph_choices,
+                                        (int)t->cuda_graph_impl))
                : ME_OK;
 }
 
@@ -137,6 +161,7 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_graph_rules[] = {
-    check_full_recompute, check_nan,      check_pipeline, check_recompute,
-    check_offload,        check_segments, check_modelled, NULL,
+    check_full_recompute, check_nan,      check_pipeline,
+    check_recompute,      check_offload,  check_offloaded_modules,
+    check_segments,       check_modelled, NULL,
 };

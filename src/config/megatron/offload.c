@@ -62,6 +62,9 @@ static me_status check_fine_grained(const me_config *config, me_diag *diag)
         {is_on && o->attn_proj && !o->core_attn,
          "with offload.attn_proj = true needs offload.core_attn = true: what the "
          "projection is given is what attention made, whose backward needs it"},
+        {is_on && o->attn_proj && config->fp8.format != ME_FP8_NONE,
+         "with offload.attn_proj = true and train.fp8: Transformer Engine itself "
+         "stops at the product of what has come back"},
         {is_on && config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
              config->recompute.moe && (o->expert_fc1 || o->moe_act),
          "with offload.expert_fc1 or offload.moe_act = true does not go with "
@@ -77,8 +80,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
     const me_offload_config *o = &config->offload;
     const bool is_on = o->fine_grained;
     const me_contradiction list[] = {
-        {is_on && config->recompute.granularity == ME_RECOMPUTE_FULL,
-         "with recompute.granularity = full is not modelled"},
         {is_on && o->expert_fc1 && config->fp8.format != ME_FP8_NONE,
          "with offload.expert_fc1 = true and train.fp8 is not modelled: experts "
          "then keep what they were given before it was quantised"},

@@ -32,7 +32,13 @@ static const char *const cases[][2] = {
     {LOCAL ENGINE "offload.fine_grained=true offload.core_attn=true",
      "local of whole layers does not go with offload.fine_grained"},
     {TE ENGINE "offload.fine_grained=true offload.core_attn=true",
-     "with offload.fine_grained = true is not modelled"},
+     "is modelled where attention alone is captured"},
+    {TE ENGINE "offload.fine_grained=true offload.mlp_norm=true "
+               "train.cuda_graph_modules=attn",
+     ""},
+    {TE ENGINE "offload.fine_grained=true offload.mlp_norm=true "
+               "train.cuda_graph_modules=attn train.cuda_graph_warmup_steps=0",
+     "train.cuda_graph_warmup_steps = 0 does not go with offload"},
     {LOCAL "parallel.torch_fsdp2=true "
            "model.untie_embeddings_and_output_weights=true",
      "local with FSDP2 (--use-torch-fsdp2) is not modelled"},

@@ -28,7 +28,9 @@ static const char *const cases[][2] = {
      "which runs the whole layer of experts again"},
     {FINE "offload.core_attn=true recompute.granularity=full "
           "recompute.num_layers=1",
-     "with recompute.granularity = full is not modelled"},
+     ""},
+    {FINE "offload.core_attn=true offload.attn_proj=true train.fp8=hybrid",
+     "stops at the product of what has come back"},
     {FINE "offload.core_attn=true parallel.pipeline=2 pipeline.schedule=zbh1",
      "an order of pipeline.schedule"},
 };
