@@ -46,10 +46,12 @@ static void append(owned *out, piece p, uint64_t traits, uint32_t module)
 
 /** What the step asks of a parameter: does its gradient count for norms, and what
  *  is it made as. How those are stepped that lie on the host or in FP8 depends on
- *  more, and under FSDP forward and backward handle shards as well. */
+ *  more, as it does of matrices that are orthogonalised, and under FSDP forward and
+ *  backward handle shards as well. */
 static uint64_t traits_of(const me_trainer *t, const me_parameter *p)
 {
     if (t->config->optimizer.cpu_offload || t->wrapper->local_numel != NULL ||
+        me_is_emerging_optimizer(t->config->optimizer.kind) ||
         t->config->parallel.megatron_fsdp || p->kind != NULL) {
         return UINT64_MAX;
     }
