@@ -460,8 +460,8 @@ typedef struct me_config {
     struct me_config_private *own; /**< strings, which options were set */
 } me_config;
 
-/** Is the distributed optimizer LayerWiseDistributedOptimizer, which deals out whole
- *  matrices? Local. */
+/** Is the distributed optimizer LayerWiseDistributedOptimizer, which deals out
+ *  whole parameters? Local. */
 static inline bool me_config_is_layer_wise(const me_config *config)
 {
     return config->optimizer.distributed &&

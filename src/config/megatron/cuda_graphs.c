@@ -95,8 +95,8 @@ static me_status check_offload(const me_config *config, me_diag *diag)
 }
 
 /** What is offloaded must not be captured as well: of Transformer Engine's graphs
- *  of the attention alone it is not. "cuda_graph_warmup_steps must be greater than 0
- *  when enabling fine-grained activation offloading." */
+ *  of the attention alone it is not. "cuda_graph_warmup_steps must be greater than
+ *  0 when enabling fine-grained activation offloading." */
 static me_status check_offloaded_modules(const me_config *config, me_diag *diag)
 {
     const me_train_config *t = &config->train;

@@ -360,13 +360,18 @@ static int append_words(char *text, const char *taken, const char **words,
                         int count)
 {
     bool is_taken = false;
-    for (char *at = strtok(text, " "); at != NULL; at = strtok(NULL, " ")) {
-        is_taken =
-            at[0] == '-' && at[1] == '-' ? strcmp(at, taken) == 0 : is_taken;
+    for (char *at = text; *at != '\0';) {
+        char *end = at + strcspn(at, " ");
+        char *next = end + strspn(end, " ");
+        *end = '\0';
+        if (at[0] == '-' && at[1] == '-') {
+            is_taken = strcmp(at, taken) == 0;
+        }
         if (!is_taken) {
             assert_true(count < MOST_WORDS);
             words[count++] = at;
         }
+        at = next;
     }
     return count;
 }

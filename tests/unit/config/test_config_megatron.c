@@ -196,7 +196,6 @@ static const char *const list_cases[][3] = {
     {"--position-embedding-type yarn", "--position-embedding-type", "modelled"},
     {"--optimizer muon --muon-num-ns-steps 5", "--muon-num-ns-steps",
      "modelled"},
-    {"--optimizer muon --muon-momentum 0.9", "--muon-momentum", "no effect"},
     {"--optimizer soap", "--optimizer", "not modelled"},
     {"--optimizer sgd --muon-num-ns-steps 5", "--muon-num-ns-steps",
      "no effect"},
@@ -273,10 +272,7 @@ static const char *const option_cases[][3] = {
     {"--use-megatron-fsdp --ckpt-format fsdp_dtensor --transformer-impl "
      "transformer_engine",
      "optimizer.distributed", "true"},
-    {"--optimizer dist_muon", "optimizer.distributed", "true"},
     {"--optimizer dist_muon", "optimizer.kind", "muon"},
-    {"--optimizer muon --muon-no-split-qkv", "optimizer.muon_split_qkv",
-     "false"},
     {"--save x --dist-ckpt-optim-fully-reshardable",
      "optimizer.saves_fully_reshardable", "true"},
     {"--save x --dist-ckpt-optim-fully-reshardable --no-save-optim",
@@ -316,8 +312,6 @@ static const char *const option_cases[][3] = {
      "parallel.context_heads", "0"},
     {"--tokenizer-type GPT2BPETokenizer --vocab-size 7", "model.vocab_size",
      "7"},
-    {"--optimizer muon", "optimizer.kind", "muon"},
-    {"--optimizer soap", "optimizer.kind", "adam"},
     {"--no-rope-fusion", "train.apply_rope_fusion", "false"},
     {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "
      "--torch-fsdp2-no-reshard-after-forward",
