@@ -22,9 +22,9 @@
     ENUM("optimizer.muon_tp_mode", "blockwise", me_muon_tp_mode_choices, \
         optimizer.muon_tp_mode, \
         "Muon: what of a weight that tensor ranks share is one matrix."), \
-    ENUM("optimizer.muon_scalar_optimizer", "adam", me_optimizer_kind_choices, \
+    ENUM("optimizer.muon_scalar_optimizer", "adam", me_scalar_optimizer_choices, \
         optimizer.muon_scalar_optimizer, \
-        "Muon: what steps embeddings, biases and norms, adam or lion."),
+        "Muon: what steps embeddings, biases and norms."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_MUON_OPTIONS_H */

@@ -60,6 +60,10 @@ const me_choice me_input_dtype_choices[] = {
     FLOATS, DTYPE("int64", ME_DTYPE_INT64), {NULL, NULL, 0}};
 const me_choice me_policy_dtype_choices[] = {
     DTYPE("none", -1), FLOATS, {NULL, NULL, 0}};
+const me_choice me_scalar_optimizer_choices[] = {
+    {"adam", "Adam", ME_OPTIMIZER_ADAM},
+    {"lion", "Lion", ME_OPTIMIZER_LION},
+    {NULL, NULL, 0}};
 const me_choice me_outer_sharding_choices[] = {
     {"no_shard", "no_shard", ME_SHARDING_NO_SHARD},
     {"optim", "optim", ME_SHARDING_OPTIM},

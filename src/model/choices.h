@@ -189,6 +189,8 @@ typedef enum me_optimizer_kind {
 } me_optimizer_kind;
 
 extern const me_choice me_optimizer_kind_choices[];
+/** What may step all that Muon does not. */
+extern const me_choice me_scalar_optimizer_choices[];
 
 /** An emerging optimizer: it steps the matrices of a model's layers, and another
  *  one steps all else. */

@@ -196,14 +196,7 @@ static me_status check_emerging(const me_config *config, me_diag *diag)
                 needs[i].what);
         }
     }
-    return o->muon_scalar_optimizer == ME_OPTIMIZER_ADAM ||
-                   o->muon_scalar_optimizer == ME_OPTIMIZER_LION
-               ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG,
-                         "optimizer.muon_scalar_optimizer = %s: must be adam "
-                         "or lion",
-                         me_choice_word(me_optimizer_kind_choices,
-                                        (int)o->muon_scalar_optimizer));
+    return ME_OK;
 }
 
 me_rule *const me_optimizer_rules[] = {

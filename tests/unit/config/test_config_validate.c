@@ -106,8 +106,6 @@ static const char *const rule_cases[][2] = {
      "optimizer.kind = lion does not go with train.params_dtype = float16"},
     {"optimizer.kind=muon optimizer.muon_fp32_matmul_prec=low",
      "give medium or high"},
-    {"optimizer.kind=muon optimizer.muon_scalar_optimizer=sgd",
-     "optimizer.muon_scalar_optimizer = sgd: must be adam or lion"},
     {"optimizer.kind=adaptive_muon optimizer.precision_aware=true "
      "optimizer.distributed=true impl.optimizer=fused",
      "needs optimizer.kind = adam"},
