@@ -196,8 +196,7 @@ extern const me_choice me_scalar_optimizer_choices[];
  *  one steps all else. */
 bool me_is_emerging_optimizer(me_optimizer_kind kind);
 
-/** What Muon orthogonalises of a weight that tensor ranks have parts of: each its
- *  own, each the whole, or all of them together. */
+/** Of a weight in parts Muon's ranks take their own, the whole, or all as one. */
 #define ME_MUON_TP_MODE_LIST(X)                                                \
     X(ME_MUON_BLOCKWISE, "blockwise", "blockwise")                             \
     X(ME_MUON_DUPLICATED, "duplicated", "duplicated")                          \
@@ -209,8 +208,7 @@ typedef enum me_muon_tp_mode {
 
 extern const me_choice me_muon_tp_mode_choices[];
 
-/** torch.set_float32_matmul_precision() around Muon's products: medium are
- *  bfloat16; PyTorch knows no low. */
+/** Of Muon's products: medium are bfloat16, and PyTorch knows no low. */
 #define ME_MATMUL_PRECISION_LIST(X)                                            \
     X(ME_MATMUL_MEDIUM, "medium", "medium")                                    \
     X(ME_MATMUL_HIGH, "high", "high")                                          \
