@@ -164,13 +164,19 @@ static const me_wrapper wrappers[] = {
 
 /* clang-format on */
 
+/** `_` counts as `-`, on both sides. */
+static char folded(char c)
+{
+    return c == '_' ? '-' : c;
+}
+
 static bool has_name(const char *names, const char *name, size_t length)
 {
     while (*names != '\0') {
         const size_t n = strcspn(names, " ");
         bool is_equal = n == length;
         for (size_t i = 0; is_equal && i < n; i++) {
-            is_equal = names[i] == (name[i] == '_' ? '-' : name[i]);
+            is_equal = folded(names[i]) == folded(name[i]);
         }
         if (is_equal) {
             return true;

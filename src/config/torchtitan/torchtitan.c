@@ -233,9 +233,10 @@ static const char *lower(const char *value)
     return strcmp(value, "False") == 0 ? "false" : value;
 }
 
-/** The words of one flag. @return how many; 0 after a failure */
-static int split(const me_titan_job *job, int argc, const char *const *argv,
-                 flag *flag_out)
+/** One flag, and how many words it has. */
+static me_status split(const me_titan_job *job, int argc,
+                       const char *const *argv, flag *flag_out,
+                       int *n_words_out)
 {
     *flag_out = (flag){.value = NULL};
     const size_t length = strcspn(argv[0], "=");
@@ -245,19 +246,17 @@ static int split(const me_titan_job *job, int argc, const char *const *argv,
     const char *dot = strrchr(flag_out->name, '.');
     if (strcmp(flag_out->name, "--module") == 0 ||
         strcmp(flag_out->name, "--config") == 0) {
-        (void)me_fail(job->diag, ME_ERR_UNSUPPORTED,
-                      "'%s' picks a configuration that torchtitan has as a "
-                      "program since 2026: memest reads versions 0.1 and 0.2, "
-                      "whose jobs are --job.config_file FILE.toml",
-                      flag_out->name);
-        return 0;
+        return me_fail(job->diag, ME_ERR_UNSUPPORTED,
+                       "'%s' picks a configuration that torchtitan has as a "
+                       "program since 2026: memest reads versions 0.1 and 0.2, "
+                       "whose jobs are --job.config_file FILE.toml",
+                       flag_out->name);
     }
     if (strncmp(flag_out->name, "--", 2) != 0 || dot == NULL) {
-        (void)me_fail(job->diag, ME_ERR_SYNTAX,
-                      "'%.80s' is no flag of torchtitan's: those are "
-                      "--table.key, such as --training.seq_len",
-                      flag_out->name);
-        return 0;
+        return me_fail(job->diag, ME_ERR_SYNTAX,
+                       "'%.80s' is no flag of torchtitan's: those are "
+                       "--table.key, such as --training.seq_len",
+                       flag_out->name);
     }
     (void)snprintf(flag_out->table, sizeof flag_out->table, "%.*s",
                    (int)(dot - flag_out->name - 2), flag_out->name + 2);
@@ -269,18 +268,21 @@ static int split(const me_titan_job *job, int argc, const char *const *argv,
     }
     if (argv[0][length] == '=') {
         flag_out->value = lower(argv[0] + length + 1);
-        return 1;
+        *n_words_out = 1;
+        return ME_OK;
     }
     if (argc > 1 && strncmp(argv[1], "--", 2) != 0) {
         flag_out->value = lower(argv[1]);
-        return 2;
+        *n_words_out = 2;
+        return ME_OK;
     }
     const bool is_negated = strncmp(flag_out->key, "no_", 3) == 0;
     if (is_negated) {
         memmove(flag_out->key, flag_out->key + 3, strlen(flag_out->key) - 2);
     }
     flag_out->value = is_negated ? "false" : "true";
-    return 1;
+    *n_words_out = 1;
+    return ME_OK;
 }
 
 /** A number in the form that a file has it in; all else as it is. */
@@ -326,11 +328,12 @@ static me_status take_flags(me_titan_job *job, int argc,
     me_status status = ME_OK;
     for (int at = 0; at < argc && status == ME_OK;) {
         flag f;
-        const int words = split(job, argc - at, argv + at, &f);
-        if (words == 0) {
-            return ME_ERR_SYNTAX;
+        int n_words = 0;
+        status = split(job, argc - at, argv + at, &f, &n_words);
+        if (status != ME_OK) {
+            return status;
         }
-        at += words;
+        at += n_words;
         if (is_config_file(&f) && of_file) {
             me_str bytes = {0};
             status =

@@ -128,6 +128,15 @@ static void test_launch__commands_that_are_wrong(void **state)
         {"torchrun tools/run_text_generation_server.py --num-layers 2 "
          "--hidden-size 64",
          ME_ERR_UNSUPPORTED, "'run_text_generation_server.py' builds no GPT"},
+        {"torchrun -m torchtitan.train --module llama3 --config llama3_8b "
+         "--training.local_batch_size 2",
+         ME_ERR_UNSUPPORTED,
+         "'--module' picks a configuration that torchtitan has as a program "
+         "since 2026"},
+        {"torchrun -m torchtitan.train --config llama3_8b", ME_ERR_UNSUPPORTED,
+         "'--config' picks a configuration"},
+        {"torchrun -m torchtitan.train --modules llama3", ME_ERR_SYNTAX,
+         "'--modules' is no flag of torchtitan's"},
         {"torchrun train.py --hidden-size 64", ME_ERR_UNSUPPORTED,
          "no flag of torchtitan's"},
         {"torchrun pretrain_qwen.py --micro-batch-size 1", ME_ERR_UNSUPPORTED,
