@@ -235,6 +235,31 @@ static void test_moe_ranks__groups(void **state)
     test_layer_fini(&t);
 }
 
+/* Whose tokens each loss counts: those of the ranks that share a sequence, but the
+ * global one those of all. */
+static void test_moe_ranks__groups_of_losses(void **state)
+{
+    (void)state;
+    static const char first[] = "tensor_context AllReduce 4, "
+                                "tensor_context AllReduce 4, "
+                                "tensor_data_context AllReduce 4, "
+                                "expert_tensor_expert ";
+    char text[TEST_EVENTS_TEXT];
+    calls c = {.length = 0};
+    test_layer t;
+    me_moe_options moe = top_2_of_4;
+    moe.has_loss[ME_LOAD_BALANCING_SEQ_AUX_LOSS] = true;
+    moe.has_loss[ME_LOAD_BALANCING_GLOBAL_AUX_LOSS] = true;
+    test_layer_init(&t, 900, &moe, four_ranks, NULL);
+    t.m.comm.size[ME_GROUP_TENSOR_CONTEXT] = 2;
+    t.m.comm.size[ME_GROUP_TENSOR_DATA_CONTEXT] = 4;
+    me_engine_observe(t.m.nn.e,
+                      (me_observer){.on_event = on_event, .self = &c});
+    run(&t, true, text, text);
+    assert_int_equal(strncmp(c.text, first, sizeof first - 1), 0);
+    test_layer_fini(&t);
+}
+
 /* A float16 model's softmax reads float16: no wide copy of the logits, and its
  * gradient is float16 at once. */
 static void test_moe_ranks__softmax_of_float16(void **state)
@@ -264,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_moe_ranks__what_ranks_tell_each_other),
         cmocka_unit_test(test_moe_ranks__names_off_the_tape),
         cmocka_unit_test(test_moe_ranks__groups),
+        cmocka_unit_test(test_moe_ranks__groups_of_losses),
         cmocka_unit_test(test_moe_ranks__softmax_of_float16),
     };
     return cmocka_run_group_tests_name("moe_ranks", tests, NULL, NULL);

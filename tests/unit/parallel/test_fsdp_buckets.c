@@ -65,6 +65,40 @@ static void test_fsdp_buckets__layer(void **state)
     me_fsdp_buckets_destroy(b);
 }
 
+/**
+ * Rows of 4: chunks of 4. What remains of the first one's chunk is as large as the
+ * rest of the second, which ends there, and as the small one, which then has no
+ * place there and goes behind all.
+ */
+static void test_fsdp_buckets__rest_that_just_fits(void **state)
+{
+    (void)state;
+    static const me_fsdp_bucket_param params[] = {
+        {.numel = 10, .row_numel = 4},
+        {.numel = 6, .row_numel = 4},
+        {.numel = 2, .row_numel = 1},
+    };
+    me_fsdp_buckets *b = create(params, 3, 0);
+    static const uint64_t starts[3] = {0, 10, 16};
+    assert_int_equal(b->buckets[0].chunk_factor, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(b->items[i].param, i);
+        assert_int_equal(b->items[i].start, starts[i]);
+    }
+    assert_int_equal(b->buckets[0].unpadded_numel, 18);
+    me_fsdp_buckets_destroy(b);
+    b = create((const me_fsdp_bucket_param[]){params[0], params[2]}, 2, 0);
+    assert_int_equal(b->items[1].start, 10); // it just fits
+    assert_int_equal(b->buckets[0].unpadded_numel, 12);
+    me_fsdp_buckets_destroy(b);
+    b = create(
+        (const me_fsdp_bucket_param[]){{.numel = 4, .row_numel = 4}, params[0]},
+        2, 0);
+    assert_int_equal(b->items[0].start, 0); // a whole chunk keeps its turn
+    assert_int_equal(b->items[1].start, 4);
+    me_fsdp_buckets_destroy(b);
+}
+
 /** Rank 0's part ends in fc2, and rank 1's begins there. */
 static void test_fsdp_buckets__slices(void **state)
 {
@@ -131,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fsdp_buckets__layer),
+        cmocka_unit_test(test_fsdp_buckets__rest_that_just_fits),
         cmocka_unit_test(test_fsdp_buckets__slices),
         cmocka_unit_test(test_fsdp_buckets__groups),
         cmocka_unit_test(test_fsdp_buckets__nothing),

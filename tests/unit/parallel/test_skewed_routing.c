@@ -71,6 +71,26 @@ static void test_skewed_routing__counts(void **state)
     }
 }
 
+/* Of experts that lost the same the first gets the row, the second the next. */
+static void test_skewed_routing__equally_lost(void **state)
+{
+    (void)state;
+    static const uint64_t expected[EXPERTS] = {26, 26, 25, 25};
+    const me_skew skew = {.exponent = 0.0,
+                          .seed = 7,
+                          .n_experts = EXPERTS,
+                          .topk = 1,
+                          .n_layers = LAYERS,
+                          .rows = 102};
+    me_routing routing = routing_of(&skew);
+    for (int32_t layer = 0; layer < LAYERS; layer++) {
+        uint64_t counts[EXPERTS];
+        take(&routing, layer, counts);
+        assert_memory_equal(counts, expected, sizeof counts);
+    }
+    me_routing_fini(&routing);
+}
+
 /* A seed gives the same orders each time, another one others, and so does another
  * layer. */
 static void test_skewed_routing__orders(void **state)
@@ -109,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_skewed_routing__counts),
+        cmocka_unit_test(test_skewed_routing__equally_lost),
         cmocka_unit_test(test_skewed_routing__orders),
     };
     return cmocka_run_group_tests_name("skewed_routing", tests, NULL, NULL);
