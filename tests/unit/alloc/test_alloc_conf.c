@@ -51,6 +51,12 @@ static void test_conf__reads_every_key(void **state)
     assert_true(conf.garbage_collection_threshold == 0.6);
     assert_true(conf.per_process_memory_fraction == 0.25);
     assert_true(conf.expandable_segments);
+    assert_true(
+        parse("per_process_memory_fraction:0.0").per_process_memory_fraction ==
+        0.0);
+    assert_true(
+        parse("per_process_memory_fraction:1.0").per_process_memory_fraction ==
+        1.0);
     assert_int_equal(parse("large_segment_size_mb:12").large_segment_bytes,
                      12 * MIB);
 }
@@ -97,6 +103,7 @@ static void test_conf__refuses(void **state)
         {"garbage_collection_threshold:nan", "(0.0, 1.0)"},
         {"garbage_collection_threshold:x", "not a number"},
         {"per_process_memory_fraction:1.5", "[0.0, 1.0]"},
+        {"per_process_memory_fraction:-0.1", "[0.0, 1.0]"},
         {"roundup_power2_divisions:3", "not a power of 2"},
         {"roundup_power2_divisions:[100:2]", "interval 100"},
         {"roundup_power2_divisions:[128:3]", "divisions 3"},

@@ -24,6 +24,10 @@ static const char *const cases[][2] = {
     {CONTEXT " parallel.cp_comm_type=a2a model.num_query_groups=1",
      "parallel.context = 2 does not divide model.num_query_groups / "
      "parallel.tensor = 1"},
+    {CONTEXT " parallel.cp_comm_type=a2a parallel.tensor=4 "
+             "model.num_query_groups=2",
+     "parallel.context = 2 does not divide model.num_query_groups / "
+     "parallel.tensor = 1"},
     {CONTEXT " parallel.cp_comm_type=a2a parallel.tensor=8",
      "does not divide model.num_attention_heads / parallel.tensor = 1"},
     {CONTEXT " parallel.cp_comm_type=a2a+p2p",

@@ -69,6 +69,10 @@ static void test_launch__world_sizes(void **state)
         {"srun -N 2 --ntasks-per-node 1 --gpus-per-node 8 torchrun "
          "--nnodes 2 --nproc-per-node 8 pretrain_gpt.py",
          16},
+        {"SLURM_NTASKS_PER_NODE=8 srun -N 2 python pretrain_gpt.py", 16},
+        {"SLURM_NNODES=2 srun --ntasks-per-node 8 python pretrain_gpt.py", 16},
+        {"SLURM_NTASKS=16 srun python pretrain_gpt.py", 16},
+        {"SLURM_NTASKS=16 srun -n 8 python pretrain_gpt.py", 8},
         {"mpirun -np 8 python pretrain_gpt.py", 8},
         {"mpiexec -n 8 --bind-to none -x NCCL_DEBUG=INFO --mca btl self "
          "python pretrain_gpt.py",

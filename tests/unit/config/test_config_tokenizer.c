@@ -64,6 +64,8 @@ static void test_tokenizer__counts_files(void **state)
          ME_VOCABULARY_COUNTED},
         {"GPTSentencePieceTokenizer", FILES "/five.model", NULL, 2, 7,
          ME_VOCABULARY_COUNTED},
+        {"GPTSentencePieceTokenizer", FILES "/bare.model", NULL, 2, 2,
+         ME_VOCABULARY_COUNTED}, // "<x>", with neither score nor kind
         {"GPT2BPETokenizer", NULL, FILES "/vocab.json", 0, 3,
          ME_VOCABULARY_COUNTED},
         {"BertWordPieceLowerCase", NULL, FILES "/vocab.txt", 0, 4,

@@ -124,6 +124,30 @@ static void test_router__dropped_tokens(void **state)
               "+240 -80 -320 +160 +192 -240 -192 +160 -160 -160"});
 }
 
+/* With room for just the tokens that there are, C = T = 10, they are still
+ * sorted, as 240 bytes of values and 960 of places; with more room none is
+ * dropped. */
+static void test_router__as_many_as_there_are(void **state)
+{
+    (void)state;
+    me_moe_options moe = top_4_of_12;
+    moe.has_capacity = true;
+    moe.capacity_factor = 3.0;
+    check(&moe, &(expectation){
+                    "+240 +80 +320 +160 +160 -160 +80 +240 +240 -240 +240 +480 "
+                    "-240 +480 -480 +120 -480 -80 -80 +240 +960 +240 +240 -240 "
+                    "+120 -240 +120 +240 -120 -240 -960 -240 -120 -240",
+                    "+240 +80 -240 +160 -80 +160 +160 -160 -160 -160 +80 -160 "
+                    "+240 -80 -320 +160 +192 -240 -192 +160 -160 -160"});
+    moe.capacity_factor = 3.1;
+    check(&moe, &(expectation){
+                    "+240 +80 +320 +160 +160 -160 +80 +240 +240 -240 +240 +480 "
+                    "-240 +480 -480 +120 -480 -80 -80 +240 +120 -240 +120 +240 "
+                    "-120 -240 -120 -240",
+                    "+240 +80 -240 +160 -80 +160 +160 -160 -160 -160 +80 -160 "
+                    "+240 -80 -320 +160 +192 -240 -192 +160 -160 -160"});
+}
+
 static void test_router__capacity(void **state)
 {
     (void)state;
@@ -136,8 +160,8 @@ static void test_router__capacity(void **state)
     assert_int_equal(me_expert_capacity(&config, 10), 4);
 }
 
-/* Weights in float32 make no float32 of what experts hand on, whose activation is
- * not a fused one: `.to(original_dtype)`. */
+/* Weights in float32 make no float32 of what experts hand on, whose
+ * activation is not a fused one: `.to(original_dtype)`. */
 static void test_router__wide_weights_and_experts(void **state)
 {
     (void)state;
@@ -163,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_router__z_loss),
         cmocka_unit_test(test_router__fused),
         cmocka_unit_test(test_router__dropped_tokens),
+        cmocka_unit_test(test_router__as_many_as_there_are),
         cmocka_unit_test(test_router__capacity),
         cmocka_unit_test(test_router__wide_weights_and_experts),
     };

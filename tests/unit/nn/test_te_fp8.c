@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/moe_utils.h"
+#include "nn/megatron/quantization_padding.h"
 #include "nn/megatron/te_fp8.h"
 #include "nn/megatron/te_fp8_state.h"
 #include "nn/megatron/te_state.h"
@@ -32,6 +33,45 @@ static void fini(test_fp8 *t)
 {
     me_te_state_fini(t->m.nn.e, &t->te);
     test_model_fini(&t->m);
+}
+
+/* Rows of experts are padded where FP8 is, once: by them, unless the router or
+ * HybridEP's dispatcher has done so. */
+static void test_fp8__who_pads(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_moe_options moe;
+        me_fp8_format format;
+        bool pads;
+    } cases[] = {
+        {{.token_dispatcher = ME_DISPATCHER_ALL_TO_ALL}, ME_FP8_HYBRID, true},
+        {{.token_dispatcher = ME_DISPATCHER_ALL_TO_ALL}, ME_FP8_NONE, false},
+        {{.token_dispatcher = ME_DISPATCHER_ALL_TO_ALL,
+          .flex_backend = ME_FLEX_HYBRIDEP},
+         ME_FP8_HYBRID,
+         true},
+        {{.token_dispatcher = ME_DISPATCHER_FLEX,
+          .flex_backend = ME_FLEX_DEEPEP},
+         ME_FP8_HYBRID,
+         true},
+        {{.token_dispatcher = ME_DISPATCHER_FLEX,
+          .flex_backend = ME_FLEX_HYBRIDEP},
+         ME_FP8_HYBRID,
+         false},
+        {{.token_dispatcher = ME_DISPATCHER_ALL_TO_ALL,
+          .router_padding_for_quantization = true},
+         ME_FP8_HYBRID,
+         false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_config config = {.moe = cases[i].moe,
+                                  .fp8 = {.format = cases[i].format}};
+        const me_nn nn = {.config = &config};
+        assert_int_equal(me_experts_pad(&nn), cases[i].pads);
+    }
 }
 
 static void test_fp8__quantize(void **state)
@@ -251,6 +291,7 @@ static void test_fp8__pad_routing_map(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fp8__who_pads),
         cmocka_unit_test(test_fp8__quantize),
         cmocka_unit_test(test_fp8__normalize),
         cmocka_unit_test(test_fp8__gather),

@@ -50,10 +50,10 @@ static void test_space__fixes_and_widens(void **state)
 {
     (void)state;
     static const char *const fixed[] = {
-        "parallel.tensor=1",       "parallel.context=1",
-        "parallel.pipeline=2",     "recompute=none",
-        "data_parallel=ddp",       "train.micro_batch_size=1",
-        "optimizer.clip_grad=0,1",
+        "parallel.tensor=1",        "parallel.context=1",
+        "parallel.pipeline=2",      "recompute=none",
+        "data_parallel=ddp",        "train.micro_batch_size=1",
+        "optimizer.clip_grad=10,1",
     };
     me_diag diag;
     char first[512];
@@ -65,7 +65,7 @@ static void test_space__fixes_and_widens(void **state)
         "parallel.context=1,parallel.pipeline=2,"
         "parallel.virtual_pipeline=1,train.micro_batch_size=1,"
         "recompute.granularity=none,optimizer.distributed=false,"
-        "optimizer.clip_grad=0");
+        "optimizer.clip_grad=10");
     // Named without words, an axis has all that go with the degrees.
     static const char *const asked[] = {
         "parallel.tensor=1", "parallel.context=1", "parallel.pipeline=2",
