@@ -112,6 +112,9 @@ static void test_sets_what_slurm_would(void **state)
     expect("SLURM_GPUS_ON_NODE", "4");
     expect("SLURM_JOB_GPUS", "0,1,2,3");
     expect("SLURM_PROCID", "0");
+    batch = (me_batch){.nodes = 2, .tasks_per_node = 4, .gpus_per_task = "2"};
+    me_batch_set_variables(&batch);
+    expect("SLURM_GPUS_ON_NODE", "8");
     batch = (me_batch){.tasks = 12, .tasks_per_node = 4, .gpus = "h100:12"};
     me_batch_set_variables(&batch);
     expect("SLURM_NNODES", "3");

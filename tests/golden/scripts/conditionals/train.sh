@@ -21,7 +21,8 @@ case "$recompute" in
 esac
 
 if command -v nvidia-smi > /dev/null; then
-    gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)
+    gpus=$(nvidia-smi --query-gpu=name,memory.total,memory.free,memory.used \
+        --format=csv,noheader,nounits | grep -c ", [0-9]*, [0-9]*, 0$")
 else
     gpus=1
 fi
