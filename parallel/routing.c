@@ -96,6 +96,7 @@ static me_status read_row(reader *r)
     me_routing *routing = r->routing;
     me_routing_row *row = &routing->rows[routing->n_rows];
     row->first = routing->n_rows * routing->n_experts;
+    row->line = r->line;
     int32_t *const place[PLACE_COLUMNS] = {&row->at.iteration, &row->at.layer,
                                            &row->at.microbatch, &row->at.rank};
     for (uint32_t i = 0; i < PLACE_COLUMNS + routing->n_experts; i++) {

@@ -32,6 +32,7 @@ typedef struct me_routing_place {
 typedef struct me_routing_row {
     me_routing_place at;
     uint32_t first; /**< of its counts */
+    int32_t line;   /**< where it stands, from 1 */
 } me_routing_row;
 
 /**

@@ -95,6 +95,70 @@ static me_status check_rank(const me_plan *plan, int32_t rank, me_diag *diag)
     return status;
 }
 
+/** Has the rank this layer, and experts in it? */
+static bool has_experts(const me_plan *plan, int32_t rank, int32_t layer)
+{
+    const int32_t n_layers = plan->config->model.num_layers;
+    for (int32_t c = 0; c < plan->n_chunks; c++) {
+        const me_stage stage = me_plan_stage(plan, rank, c);
+        if (layer >= n_layers) {
+            if (stage.has_mtp &&
+                layer < n_layers + plan->config->model.mtp_num_layers) {
+                return true;
+            }
+        } else if (layer >= stage.first_layer &&
+                   layer < stage.first_layer + stage.n_layers) {
+            return plan->is_moe_layer[layer];
+        }
+    }
+    return false;
+}
+
+/** Where a line's count is of no dispatch of the job: that is another job's. */
+static me_status check_row(const me_plan *plan, const me_routing_row *row,
+                           me_diag *diag)
+{
+    const me_config *c = plan->config;
+    const me_routing_place *at = &row->at;
+
+    const struct {
+        const char *what;
+        int32_t number;
+        int32_t count;
+        const char *key;
+    } limits[] = {
+        {"rank", at->rank, c->parallel.world_size, "parallel.world_size"},
+        {"iteration", at->iteration, c->train.iterations, "train.iterations"},
+        {"micro-batch", at->microbatch, c->train.num_microbatches,
+         "the number of micro-batches"},
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        if (limits[i].number >= limits[i].count) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s, line %d: %s %d, from 0, is beyond %s = %d",
+                           c->moe.tokens, (int)row->line, limits[i].what,
+                           (int)limits[i].number, limits[i].key,
+                           (int)limits[i].count);
+        }
+    }
+    return has_experts(plan, at->rank, at->layer)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "%s, line %d: rank %d has no layer %d with experts",
+                         c->moe.tokens, (int)row->line, (int)at->rank,
+                         (int)at->layer);
+}
+
+static me_status check_rows(const me_plan *plan, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (uint32_t i = 0; i < plan->routing.n_rows && status == ME_OK; i++) {
+        status = check_row(plan, &plan->routing.rows[i], diag);
+    }
+    return status;
+}
+
 static me_status read_tokens(me_plan *plan, me_diag *diag)
 {
     const char *path = plan->config->moe.tokens;
@@ -106,6 +170,9 @@ static me_status read_tokens(me_plan *plan, me_diag *diag)
                                  &plan->routing);
     }
     me_str_fini(&text);
+    if (status == ME_OK) {
+        status = check_rows(plan, diag);
+    }
     for (int32_t r = 0;
          status == ME_OK && r < plan->config->parallel.world_size; r++) {
         status = check_rank(plan, r, diag);

@@ -19,14 +19,20 @@ static const char *exponent_of(const me_moe_options *moe)
 void me_config_derive_routing(me_moe_options *moe)
 {
     const char *exponent = exponent_of(moe);
-    moe->is_skewed =
-        exponent != NULL && me_parse_double(exponent, &moe->skew) == ME_OK;
+    moe->is_skewed = exponent != NULL &&
+                     me_parse_double(exponent, &moe->skew) == ME_OK &&
+                     moe->skew != 0.0; // which is a balanced one
 }
 
 static me_status check_word(const me_config *config, me_diag *diag)
 {
     const me_moe_options *m = &config->moe;
-    const bool is_word = m->routing[0] == '\0' ||
+    const char *exponent = exponent_of(m);
+    double skew = -1.0;
+    const bool is_even = exponent != NULL &&
+                         me_parse_double(exponent, &skew) == ME_OK &&
+                         skew == 0.0;
+    const bool is_word = is_even || m->routing[0] == '\0' ||
                          strcmp(m->routing, "balanced") == 0 ||
                          strcmp(m->routing, "measured") == 0;
     if (is_word || (m->is_skewed && m->skew >= 0.0 && m->skew <= most_skew)) {

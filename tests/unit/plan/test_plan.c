@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *const small[] = {
     "model.num_layers=4",          "model.hidden_size=16",
@@ -219,6 +220,77 @@ static void test_plan__shared_experts_get_all_ranks_tokens(void **state)
     assert_int_equal(remove(path), 0);
 }
 
+/** Lines of other jobs: rank, iteration, layer or micro-batch are not of this
+ *  one. */
+static void test_plan__counts_of_other_jobs_are_refused(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *line;
+        const char *says;
+    } cases[] = {
+        {"0 1 0 9 5 5", "line 2: rank 9, from 0, is beyond "
+                        "parallel.world_size = 2"},
+        {"2 1 0 1 5 5", "line 2: iteration 2, from 0, is beyond "
+                        "train.iterations = 2"},
+        {"0 1 2 1 5 5", "line 2: micro-batch 2, from 0, is beyond the number "
+                        "of micro-batches = 2"},
+        {"0 2 0 1 5 5", "line 2: rank 1 has no layer 2 with experts"},
+        {"0 0 0 1 5 5", "line 2: rank 1 has no layer 0 with experts"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        FILE *file = fopen("test_plan_other.tokens", "w");
+        assert_non_null(file);
+        (void)fprintf(file, "alone\n%s\n", cases[i].line);
+        assert_int_equal(fclose(file), 0);
+        me_diag diag = {.status = ME_OK};
+        test_job job = {.config = me_config_create()};
+        assert_int_equal(
+            test_job_set(
+                &job,
+                (const char *[]){
+                    "model.num_layers=2", "model.hidden_size=12",
+                    "model.num_attention_heads=3", "model.seq_length=5",
+                    "model.add_bias_linear=false", "model.vocab_size=64",
+                    "moe.num_experts=4", "moe.router_topk=2",
+                    "moe.layer_freq=[0,1]", "moe.token_dispatcher=alltoall",
+                    "moe.tokens=test_plan_other.tokens", "parallel.expert=2",
+                    "parallel.world_size=2", "train.micro_batch_size=1",
+                    "train.global_batch_size=4", NULL},
+                &diag),
+            ME_OK);
+        assert_int_equal(test_job_plan(&job, &diag), ME_ERR_CONFIG);
+        test_job_fini(&job);
+        if (strstr(diag.text, cases[i].says) == NULL) {
+            fail_msg("%s: %s", cases[i].line, diag.text);
+        }
+        assert_int_equal(remove("test_plan_other.tokens"), 0);
+    }
+}
+
+/** A skew of 0 is no skew. */
+static void test_plan__skewed_by_nothing_is_balanced(void **state)
+{
+    (void)state;
+    test_job job;
+    for (int32_t is_skewed = 0; is_skewed < 2; is_skewed++) {
+        plan(&job, (const char *[]){
+                       "model.num_layers=2", "model.seq_length=5",
+                       "model.add_bias_linear=false", "moe.num_experts=4",
+                       "moe.router_topk=2", "moe.token_dispatcher=alltoall",
+                       "parallel.expert=2", "parallel.world_size=2",
+                       "train.global_batch_size=4",
+                       is_skewed == 1 ? "moe.routing=skewed:0.5"
+                                      : "moe.routing=skewed:0",
+                       NULL});
+        assert_int_equal(me_routing_is_uniform(&job.plan->routing),
+                         is_skewed == 0);
+        test_job_fini(&job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +301,8 @@ int main(void)
         cmocka_unit_test(test_plan__expert_grid_of_a_dense_job),
         cmocka_unit_test(test_plan__counted_tokens_tell_ranks_apart),
         cmocka_unit_test(test_plan__shared_experts_get_all_ranks_tokens),
+        cmocka_unit_test(test_plan__counts_of_other_jobs_are_refused),
+        cmocka_unit_test(test_plan__skewed_by_nothing_is_balanced),
         cmocka_unit_test(test_plan__place_in_the_pipeline),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
