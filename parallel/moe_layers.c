@@ -4,8 +4,8 @@
 #include <string.h>
 
 enum {
-    MAX_DEPTH = 16,
-    MAX_NUMBER = 1 << 20
+    MAX_DEPTH = 100,
+    MAX_NUMBER = 1 << 20 /**< of layers and times: what is above is as much */
 };
 
 /** Where a reader is, and the layers that it has read. */
@@ -17,11 +17,19 @@ typedef struct reader {
     int depth;
 } reader;
 
+/** What a part of an expression comes to. */
+typedef struct value {
+    bool is_list;
+    int64_t number; /**< else */
+} value;
+
+static int64_t limit(int64_t number)
+{
+    return number < MAX_NUMBER ? number : MAX_NUMBER;
+}
+
 static bool next_is(reader *r, char c)
 {
-    while (*r->at == ' ') {
-        r->at++;
-    }
     if (*r->at != c) {
         return false;
     }
@@ -29,17 +37,21 @@ static bool next_is(reader *r, char c)
     return true;
 }
 
-static bool read_number(reader *r, int32_t *number_out)
+static bool is_digit(char c)
 {
-    (void)next_is(r, '\0');
-    int32_t value = 0;
+    return c >= '0' && c <= '9';
+}
+
+/** As Python reads it: no zeros before another digit. */
+static bool read_number(reader *r, int64_t *number_out)
+{
     const char *begin = r->at;
-    while (*r->at >= '0' && *r->at <= '9' && value < MAX_NUMBER) {
-        value = 10 * value + (*r->at - '0');
-        r->at++;
+    int64_t number = 0;
+    for (; is_digit(*r->at); r->at++) {
+        number = limit(10 * number + (*r->at - '0'));
     }
-    *number_out = value;
-    return r->at != begin && value < MAX_NUMBER;
+    *number_out = number;
+    return r->at != begin && (*begin != '0' || number == 0);
 }
 
 static void append(reader *r, bool is_moe)
@@ -47,63 +59,116 @@ static void append(reader *r, bool is_moe)
     if (r->count < r->capacity) {
         r->layers[r->count] = is_moe;
     }
-    r->count += r->count <= MAX_NUMBER ? 1 : 0;
+    r->count += r->count < MAX_NUMBER ? 1 : 0;
 }
 
-/** `[0, 1, …]` after its bracket. */
+static bool read_sum(reader *r, value *value_out);
+
+/** `[0, 1, …]` after its bracket; a comma may end it. */
 static bool read_list(reader *r)
 {
-    do {
-        int32_t number = 0;
-        if (!read_number(r, &number) || number > 1) {
+    while (!next_is(r, ']')) {
+        value element = {0};
+        if (!read_sum(r, &element) || element.is_list || element.number > 1) {
             return false;
         }
-        append(r, number == 1);
-    } while (next_is(r, ','));
-    return next_is(r, ']');
-}
-
-static bool read_sum(reader *r);
-
-/** A list or a sum in parentheses, times numbers. */
-static bool read_product(reader *r)
-{
-    const int32_t begin = r->count;
-    if (next_is(r, '(')) {
-        r->depth++;
-        if (r->depth > MAX_DEPTH || !read_sum(r) || !next_is(r, ')')) {
+        append(r, element.number == 1);
+        if (*r->at != ']' && !next_is(r, ',')) {
             return false;
-        }
-        r->depth--;
-    } else if (!next_is(r, '[') || !read_list(r)) {
-        return false;
-    }
-    while (next_is(r, '*')) {
-        const int32_t length = r->count - begin;
-        int32_t times = 0;
-        if (!read_number(r, &times)) {
-            return false;
-        }
-        r->count = times == 0 ? begin : r->count;
-        for (int64_t i = length; i < (int64_t)length * times; i++) {
-            const int64_t from = begin + i % length;
-            append(r, from < r->capacity && r->layers[from]);
-            if (r->count > r->capacity) {
-                return true; // too long, whatever comes
-            }
         }
     }
     return true;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the parentheses, which is bound
-static bool read_sum(reader *r)
+/** A number, a list, or a sum in parentheses. */
+static bool read_atom(reader *r, value *value_out)
 {
-    do {
-        if (!read_product(r)) {
+    if (next_is(r, '(')) {
+        return read_sum(r, value_out) && next_is(r, ')');
+    }
+    value_out->is_list = next_is(r, '[');
+    return value_out->is_list ? read_list(r)
+                              : read_number(r, &value_out->number);
+}
+
+/** Signs before it and powers of it, both of numbers alone. */
+static bool read_factor(reader *r, value *value_out)
+{
+    const bool has_sign = next_is(r, '+');
+    while (next_is(r, '+')) {
+    }
+    if (!read_atom(r, value_out)) {
+        return false;
+    }
+    bool is_number = has_sign;
+    if (r->at[0] == '*' && r->at[1] == '*') {
+        r->at += 2;
+        value exponent = {0};
+        if (!read_factor(r, &exponent) || exponent.is_list) {
             return false;
         }
-    } while (next_is(r, '+'));
+        int64_t power = 1;
+        for (int64_t i = 0; i < exponent.number && power < MAX_NUMBER &&
+                            (i == 0 || value_out->number > 1);
+             i++) {
+            power = limit(power * value_out->number);
+        }
+        value_out->number = power;
+        is_number = true;
+    }
+    return !is_number || !value_out->is_list;
+}
+
+/** The list from @p begin on, so many times. */
+static void repeat(reader *r, int32_t begin, int64_t times)
+{
+    const int64_t length = r->count - begin;
+    const int64_t end = limit(begin + length * times);
+    for (int64_t i = length; begin + i < end && begin + i < r->capacity; i++) {
+        r->layers[begin + i] = r->layers[begin + i % length];
+    }
+    r->count = (int32_t)end;
+}
+
+/** Numbers, and at most one list, that are multiplied. */
+static bool read_product(reader *r, value *value_out)
+{
+    const int32_t begin = r->count;
+    if (!read_factor(r, value_out)) {
+        return false;
+    }
+    while (next_is(r, '*')) {
+        value factor = {0};
+        if (!read_factor(r, &factor) ||
+            (factor.is_list && value_out->is_list)) {
+            return false;
+        }
+        if (factor.is_list || value_out->is_list) {
+            repeat(r, begin,
+                   factor.is_list ? value_out->number : factor.number);
+            value_out->is_list = true;
+        } else {
+            value_out->number = limit(value_out->number * factor.number);
+        }
+    }
+    return true;
+}
+
+/** Numbers or lists. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the parentheses, which is bound
+static bool read_sum(reader *r, value *value_out)
+{
+    if (++r->depth > MAX_DEPTH || !read_product(r, value_out)) {
+        return false;
+    }
+    while (next_is(r, '+')) {
+        value term = {0};
+        if (!read_product(r, &term) || term.is_list != value_out->is_list) {
+            return false;
+        }
+        value_out->number = limit(value_out->number + term.number);
+    }
+    r->depth--;
     return true;
 }
 
@@ -111,29 +176,35 @@ static me_status refuse(const char *text, me_diag *diag)
 {
     return me_fail(diag, ME_ERR_CONFIG,
                    "moe.layer_freq = %s must be a number of layers from 1, or "
-                   "a list of 0 and 1 such as ([0]*1+[1]*26)",
+                   "a list of 0 and 1 without spaces, such as ([0]*1+[1]*26)",
                    text);
+}
+
+/** `int(text)`. */
+static bool read_period(const char *text, value *value_out)
+{
+    reader r = {.at = text + strspn(text, " ")};
+    (void)next_is(&r, '+');
+    const bool is_read = read_number(&r, &value_out->number);
+    return is_read && r.at[strspn(r.at, " ")] == '\0';
 }
 
 me_status me_moe_layers_read(const char *text, int32_t n_layers, me_diag *diag,
                              bool *is_moe_out)
 {
     reader r = {.at = text, .layers = is_moe_out, .capacity = n_layers};
-    int32_t period = 0;
-    if (strpbrk(text, "[(") == NULL) {
-        if (!read_number(&r, &period) || period < 1 || !next_is(&r, '\0')) {
-            return refuse(text, diag);
-        }
-        for (int32_t i = 0; i < n_layers; i++) {
-            is_moe_out[i] = i % period == 0;
-        }
-        return ME_OK;
-    }
-    const bool is_read = read_sum(&r);
-    if (!is_read || (r.count <= n_layers && !next_is(&r, '\0'))) {
+    value pattern = {0};
+    const bool is_read =
+        strchr(text, '[') == NULL
+            ? read_period(text, &pattern)
+            : read_sum(&r, &pattern) && pattern.is_list && next_is(&r, '\0');
+    if (!is_read || (!pattern.is_list && pattern.number < 1)) {
         return refuse(text, diag);
     }
-    if (r.count != n_layers) {
+    for (int32_t i = 0; !pattern.is_list && i < n_layers; i++) {
+        is_moe_out[i] = i % pattern.number == 0;
+    }
+    if (pattern.is_list && r.count != n_layers) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "moe.layer_freq = %s is not as long as "
                        "model.num_layers = %d",

@@ -3,7 +3,9 @@
  * Which layers of a model have experts, as Megatron-LM's --moe-layer-freq says
  * it: a period (`2`: layers 0, 2, 4 …) or a list with a 1 for each layer that
  * has them and a 0 for the others, in Python's way: `[0,1,1,1]` or
- * `([0]*1+[1]*26)`.
+ * `([0]*1+[1]*26)`. Of what _eval_pattern() (training/arguments.py) gives to
+ * Python there are numbers, lists, `+`, `*`, `**` and parentheses, and no spaces;
+ * an element of a list is none that is read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
