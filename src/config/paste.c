@@ -112,14 +112,33 @@ static void append_flag(const me_config *config, const assignment *a,
     }
 }
 
-static void append_no_recompute(const me_config *config, me_str *text)
+/** Flags of the job's that do not go with what is to be. */
+static void append_without_all(const me_config *config,
+                               const char *const *flags, size_t n, me_str *text)
 {
-    static const char *const flags[] = {"--recompute-granularity",
-                                        "--recompute-activations"};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (me_flag_list_has(&config->modelled, flags[i])) {
             append_without(flags[i], strlen(flags[i]), text);
         }
+    }
+}
+
+/** validate_args() and TransformerConfig ask selective recomputation to have
+ *  neither method nor number, and full to have no other flag that turns it on. */
+static void append_not_recomputed(const me_config *config, me_str *text)
+{
+    static const char *const of_any[] = {"--recompute-granularity",
+                                         "--recompute-activations"};
+    static const char *const of_full[] = {"--recompute-method",
+                                          "--recompute-num-layers"};
+    switch (config->recompute.granularity) {
+    case ME_RECOMPUTE_NONE: append_without_all(config, of_any, 2, text); return;
+    case ME_RECOMPUTE_FULL:
+        append_without_all(config, of_any + 1, 1, text);
+        return;
+    case ME_RECOMPUTE_SELECTIVE:
+        append_without_all(config, of_full, 2, text);
+        return;
     }
 }
 
@@ -142,7 +161,7 @@ static void append_recompute(const me_config *config, me_str *text)
     };
 
     if (r->granularity == ME_RECOMPUTE_NONE) {
-        append_no_recompute(config, text);
+        append_not_recomputed(config, text);
         return;
     }
     append_space(text);
@@ -153,10 +172,7 @@ static void append_recompute(const me_config *config, me_str *text)
             "--recompute-num-layers %d",
             me_choice_word(me_recompute_method_choices, (int)r->method),
             (int)r->num_layers);
-        if (me_flag_list_has(&config->modelled, "--recompute-activations")) {
-            append_without("--recompute-activations",
-                           strlen("--recompute-activations"), text);
-        }
+        append_not_recomputed(config, text);
         return;
     }
     me_str_append(text,
@@ -166,6 +182,7 @@ static void append_recompute(const me_config *config, me_str *text)
             me_str_printf(text, " %s", modules[i].module);
         }
     }
+    append_not_recomputed(config, text);
 }
 
 /** Likewise. */
