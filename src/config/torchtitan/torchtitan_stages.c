@@ -5,13 +5,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Which layers the stages of a pipeline have, and its micro-batches. */
 
-/** Schedules with one stage a rank (PipelineScheduleSingle). */
-static bool has_one_stage(const char *schedule)
+/** get_schedule_class(): a class of PyTorch's without the "Schedule" that it
+ *  begins with, in any case; NULL: there is none. */
+static const me_schedule *find_schedule(const char *name)
 {
-    return strcmp(schedule, "1F1B") == 0 || strcmp(schedule, "GPipe") == 0;
+    static const char prefix[] = "Schedule";
+    char class[64];
+    (void)snprintf(class, sizeof class, "%s%.50s", prefix, name);
+    const me_schedule *found = me_schedule_find(class);
+    return found != NULL && found->torch_name != NULL &&
+                   strcasecmp(found->torch_name, class) == 0
+               ? found
+               : NULL;
+}
+
+/** Schedules with one stage a rank (PipelineScheduleSingle). */
+static bool has_one_stage(const me_schedule *schedule)
+{
+    return strcmp(schedule->torch_name, "Schedule1F1B") == 0 ||
+           strcmp(schedule->torch_name, "ScheduleGPipe") == 0;
 }
 
 /** generate_split_points() of pipelining_utils.py: what is over goes to the
@@ -148,18 +164,9 @@ static me_status read_microbatches(me_titan_model *m)
                      "pipeline_parallel_microbatches says another number");
 }
 
-/** ScheduleZBVZeroBubble and ScheduleDualPipeV: stages stand in a V. */
-static me_placement placement_of(const char *schedule)
-{
-    return strcmp(schedule, "ZBVZeroBubble") == 0 ||
-                   strcmp(schedule, "DualPipeV") == 0
-               ? ME_PLACEMENT_V
-               : ME_PLACEMENT_LOOP;
-}
-
 /** build_pipeline_schedule(): _load_csv() of what is computed alone, on stages
  *  that were built where pipeline_parallel_schedule has them. */
-static me_status check_csv(const me_titan_model *m, const char *schedule,
+static me_status check_csv(const me_titan_model *m, const me_schedule *schedule,
                            me_diag *diag)
 {
     const char *file = me_titan_text(m, ME_TITAN_SCHEDULE_CSV, "");
@@ -176,7 +183,7 @@ static me_status check_csv(const me_titan_model *m, const char *schedule,
                                 "torchtitan reads what is computed alone, "
                                 "without sends, receives and work on "
                                 "parameters");
-    } else if (order->placement != placement_of(schedule) ||
+    } else if (order->placement != schedule->placement ||
                (uint64_t)order->n_stages != m->stages) {
         status = me_titan_wrong(m, ME_TITAN_SCHEDULE_CSV,
                                 "its stages do not stand where "
@@ -184,19 +191,6 @@ static me_status check_csv(const me_titan_model *m, const char *schedule,
     }
     me_pipeline_order_destroy(order);
     return status;
-}
-
-/** One of PyTorch's, without the "Schedule" that its class begins with. */
-static me_status check_name(const me_titan_model *m, const char *schedule)
-{
-    char class[64];
-    (void)snprintf(class, sizeof class, "Schedule%.50s", schedule);
-    const me_schedule *found = me_schedule_find(class);
-    return found != NULL && found->torch_name != NULL
-               ? ME_OK
-               : me_titan_wrong(m, ME_TITAN_SCHEDULE,
-                                "must be one of PyTorch's, such as 1F1B, "
-                                "Interleaved1F1B or ZBVZeroBubble");
 }
 
 me_status me_titan_read_stages(me_titan_model *m)
@@ -212,10 +206,12 @@ me_status me_titan_read_stages(me_titan_model *m)
         return me_titan_wrong(m, ME_TITAN_PIPELINE, "must be at most 256");
     }
     const char *points = me_titan_text(m, ME_TITAN_SPLIT_POINTS, "");
-    const char *schedule = me_titan_text(m, ME_TITAN_SCHEDULE, "1F1B");
-    status = check_name(m, schedule);
-    if (status != ME_OK) {
-        return status;
+    const me_schedule *schedule =
+        find_schedule(me_titan_text(m, ME_TITAN_SCHEDULE, "1F1B"));
+    if (schedule == NULL) {
+        return me_titan_wrong(m, ME_TITAN_SCHEDULE,
+                              "must be one of PyTorch's, such as 1F1B, "
+                              "Interleaved1F1B or ZBVZeroBubble");
     }
     const bool is_single = has_one_stage(schedule);
     m->stages = m->pipeline * (is_single ? 1 : 2);

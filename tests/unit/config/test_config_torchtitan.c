@@ -122,6 +122,18 @@ static void test_torchtitan__stages(void **state)
     assert_string_equal(config->torch.input_shape, "(1, 1024)");
     me_config_destroy(config);
 
+    static const char *const of_one[] = {"1f1b", "gpipe", "GPIPE"};
+    for (size_t i = 0; i < sizeof of_one / sizeof of_one[0]; i++) {
+        char text[256];
+        (void)snprintf(text, sizeof text,
+                       OLD "[experimental]\npipeline_parallel_degree = 2\n"
+                           "pipeline_parallel_schedule = \"%s\"\n",
+                       of_one[i]);
+        config = job_of(text);
+        assert_int_equal(config->parallel.virtual_pipeline, 1);
+        me_config_destroy(config);
+    }
+
     config = job_of("[model]\nflavor = \"8B\"\n[training]\nbatch_size = 3\n"
                     "[experimental]\npipeline_parallel_degree = 3\n");
     root = &config->layers->tree.root;
@@ -319,6 +331,11 @@ static const struct {
      ME_ERR_CONFIG,
      "job.toml:3: parallelism.pipeline_parallel_schedule = 2F2B: must be one of "
      "PyTorch's, such as 1F1B, Interleaved1F1B or ZBVZeroBubble"},
+    {"[parallelism]\npipeline_parallel_degree = 2\n"
+     "pipeline_parallel_schedule = \"1-F1B\"",
+     ME_ERR_CONFIG,
+     "job.toml:3: parallelism.pipeline_parallel_schedule = 1-F1B: must be one "
+     "of PyTorch's, such as 1F1B, Interleaved1F1B or ZBVZeroBubble"},
     {"[optimizer]\nname = \"Muon\"", ME_ERR_UNSUPPORTED,
      "job.toml:2: optimizer.name = Muon: Adam and AdamW are modelled"},
     {"[model]\nname = \"llama4\"", ME_ERR_UNSUPPORTED,
