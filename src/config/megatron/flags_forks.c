@@ -169,9 +169,12 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--router-gating-in-fp32 --moe-router-topk-limited-devices:i "
      "--sync-tp-duplicated-parameters --use-z-loss --bias-zero-mean-update",
      .note = "a fork's communication", .effect = ME_EITHER(SOME)},
-    {"--rope-scaling-type:s --rope-scaling-mscale:f "
-     "--rope-scaling-mscale-all-dim:f --beta-fast:i --beta-slow:i "
-     "--rope-scaling-original-max-position-embeddings:i",
+    {"--rope-scaling-type:s", .note = "a fork's scaled rope",
+     .effect = ME_EITHER(SMALL)},
+    {"--rope-scaling-mscale:f --rope-scaling-mscale-all-dim:f --beta-fast:i "
+     "--beta-slow:i --rope-scaling-original-max-position-embeddings:i",
+     .needs = "--rope-scaling-type --rope-type=yarn "
+              "--position-embedding-type=yarn",
      .note = "a fork's scaled rope", .effect = ME_EITHER(SMALL)},
     {"--use-torch-compile:i --use-regional-compilation:i "
      "--use-torch-compiled-autograd:i --allow-unspec-int-on-nn-module:i "

@@ -6,8 +6,8 @@
  * up in the source where its value is used. */
 /** clang-format off */
 const me_flag_rule me_flags_no_effect[] = {
-    {"--moe-router-bias-update-rate:f", .needs = "--num-experts",
-     .note = "how far a step moves biases"},
+    {"--moe-router-bias-update-rate:f --moe-router-quantile-balancing-ema:f",
+     .needs = "--num-experts", .note = "how far a step moves biases"},
     {"--window-attn-skip-freq:s", .needs = "--window-size",
      .note = "which layers --window-size is for: attention within a window "
              "takes what full attention does, and what takes another amount "

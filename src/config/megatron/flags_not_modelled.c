@@ -119,8 +119,8 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "the embedding keeps its whole output", .effect = ME_HIGHER(SOME)},
     {"--symmetric-ar-type:two_shot|one_shot|multimem_all_reduce",
      .note = "symmetric-memory all-reduce", .effect = ME_HIGHER(SMALL)},
-    {"--mrope-section:+i", .note = "multimodal rotary embedding",
-     .effect = ME_EITHER(SMALL)},
+    {"--mrope-section:+i", .needs = "--position-embedding-type=mrope",
+     .note = "multimodal rotary embedding", .effect = ME_EITHER(SMALL)},
     {"--is-hybrid-model --hybrid-layer-pattern:s --hybrid-override-pattern:s",
      .note = "state-space layers", .effect = ME_EITHER(ANY)},
     {"--mamba-state-dim:i --mamba-head-dim:i --mamba-num-groups:i "

@@ -17,45 +17,62 @@ const me_flag_rule me_flags_not_modelled_more[] = {
      .needs = "--num-experts",
      .note = "experts: other kernels for the same products and copies",
      .effect = ME_EITHER(SOME)},
-    {"--moe-enable-routing-replay --moe-router-quantile-balancing-ema:f",
-     .needs = "--num-experts",
+    {"--moe-enable-routing-replay", .needs = "--num-experts",
      .note = "experts: the router, whose tensors are tokens x experts",
      .effect = ME_EITHER(SOME)},
     {"--moe-permute-fusion-into-hybridep "
-     "--moe-hybridep-pad-uneven-dispatch-inputs --moe-ncclep-static-shape "
-     "--moe-ncclep-zero-copy",
-     .needs = "--num-experts",
+     "--moe-hybridep-pad-uneven-dispatch-inputs",
+     .needs = "--moe-flex-dispatcher-backend=hybridep",
+     .note = "experts: another dispatcher, with buffers of its own",
+     .effect = ME_EITHER(ANY)},
+    {"--moe-ncclep-static-shape --moe-ncclep-zero-copy",
+     .needs = "--moe-flex-dispatcher-backend=ncclep",
      .note = "experts: another dispatcher, with buffers of its own",
      .effect = ME_EITHER(ANY)},
     {"--moe-flex-dispatcher-num-sms:i --moe-deepep-num-sms:i "
-     "--moe-hybridep-num-sms:i --moe-hybridep-num-blocks-permute:i "
-     "--moe-hybridep-num-blocks-unpermute:i "
-     "--moe-hybridep-num-sms-preprocessing:i",
-     .needs = "--num-experts",
+     "--moe-hybridep-num-sms:i",
+     .needs = "--moe-token-dispatcher-type=flex",
+     .note = "experts: multiprocessors of the dispatcher",
+     .effect = ME_EITHER(SMALL)},
+    {"--moe-hybridep-num-blocks-permute:i "
+     "--moe-hybridep-num-blocks-unpermute:i",
+     .needs = "--moe-flex-dispatcher-backend=hybridep",
+     .note = "experts: multiprocessors of the dispatcher",
+     .effect = ME_EITHER(SMALL)},
+    {"--moe-hybridep-num-sms-preprocessing:i", .neutral = "108",
+     .needs = "--moe-flex-dispatcher-backend=hybridep",
      .note = "experts: multiprocessors of the dispatcher",
      .effect = ME_EITHER(SMALL)},
     {"--moe-pad-experts-for-cuda-graph-inference "
-     "--moe-expert-rank-capacity-factor:f --moe-paged-stash "
-     "--moe-paged-stash-page-size:i "
-     "--moe-paged-stash-buffer-size-factor-cuda:f "
-     "--moe-paged-stash-buffer-size-factor-cpu:f",
+     "--moe-expert-rank-capacity-factor:f --moe-paged-stash",
      .needs = "--num-experts",
      .note = "experts: stashed activations, rows of a rank limited",
+     .effect = ME_EITHER(ANY)},
+    {"--moe-paged-stash-page-size:i "
+     "--moe-paged-stash-buffer-size-factor-cuda:f "
+     "--moe-paged-stash-buffer-size-factor-cpu:f",
+     .needs = "--moe-paged-stash", .note = "experts: stashed activations",
      .effect = ME_EITHER(ANY)},
     {"--moe-layer-recompute", .needs = "--num-experts",
      .note = "experts: their layers run again for the backward",
      .effect = ME_LOWER(ANY)},
-    {"--moe-use-upcycling --moe-upcycling-granularity:i",
-     .needs = "--num-experts", .note = "experts of another size",
+    {"--moe-use-upcycling", .needs = "--num-experts",
+     .note = "experts of another size", .effect = ME_EITHER(ANY)},
+    {"--moe-upcycling-granularity:i", .needs = "--moe-use-upcycling",
+     .neutral = "1", .note = "experts of another size",
      .effect = ME_EITHER(ANY)},
-    {"--moe-routing-trace-path:s --moe-routing-trace-max-training-iters:i",
-     .needs = "--num-experts", .note = "experts: what is logged of each layer",
+    {"--moe-routing-trace-path:s", .needs = "--num-experts",
+     .note = "experts: what is logged of each layer",
+     .effect = ME_HIGHER(SMALL)},
+    {"--moe-routing-trace-max-training-iters:i",
+     .needs = "--moe-routing-trace-path",
+     .note = "experts: what is logged of each layer",
      .effect = ME_HIGHER(SMALL)},
     {"--moe-routing-trace-capture-logits "
      "--moe-routing-trace-capture-hidden-states "
      "--moe-routing-trace-dump-weights",
-     .needs = "--num-experts", .note = "experts: traces of whole tensors",
-     .effect = ME_HIGHER(ANY)},
+     .needs = "--moe-routing-trace-path",
+     .note = "experts: traces of whole tensors", .effect = ME_HIGHER(ANY)},
     {"--perform-rl-step", .note = "reinforcement learning",
      .effect = ME_EITHER(ANY)},
     {"--rl-prompts-per-eval:i --grpo-prompts-per-step:i --grpo-group-size:i "

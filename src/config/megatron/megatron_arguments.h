@@ -78,6 +78,14 @@ bool me_megatron_evaluates_less(const me_flag_use *use,
 me_status me_megatron_check_flags(const me_flag_uses *uses,
                                   me_diag *diag) ME_MUST_CHECK;
 
+/**
+ * Is this a number of weight shards that is that of tensor ranks, which is what
+ * resolve_tensor_parallel_weight_shards() (model_parallel_config.py) takes where
+ * none is given? Local.
+ */
+bool me_megatron_shards_no_more(const me_flag_use *use,
+                                const me_flag_uses *uses);
+
 /** Does an option have all values of the flag? Local. */
 bool me_megatron_takes_list(const me_flag_use *use);
 

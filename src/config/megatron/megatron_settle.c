@@ -15,6 +15,28 @@ bool me_megatron_evaluates_less(const me_flag_use *use, const me_config *config)
            samples <= config->train.micro_batch_size;
 }
 
+bool me_megatron_shards_no_more(const me_flag_use *use,
+                                const me_flag_uses *uses)
+{
+    static const char *const shards[][3] = {
+        {"--tensor-parallel-num-weight-shards", "--tensor-model-parallel-size"},
+        {"--expert-tensor-parallel-num-weight-shards",
+         "--expert-tensor-parallel-size", "--tensor-model-parallel-size"},
+    };
+    for (size_t i = 0; i < sizeof shards / sizeof shards[0]; i++) {
+        if (strcmp(use->name, shards[i][0]) != 0) {
+            continue;
+        }
+        const me_flag_use *ranks = me_flag_use_find(uses, shards[i][1]);
+        if (ranks == NULL && shards[i][2] != NULL) {
+            ranks = me_flag_use_find(uses, shards[i][2]);
+        }
+        return strcmp(use->values[0], ranks == NULL ? "1" : ranks->values[0]) ==
+               0;
+    }
+    return false;
+}
+
 /** "0:768 250B:1536": a job is as large as with the largest batch that it will
  * have. */
 static me_status settle_batches(me_config *config, const me_flag_uses *uses,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/flags.h"
+#include "config/launch_command.h"
 #include "job.h"
 
 /* Walk over every flag of every table. */
@@ -71,12 +72,100 @@ static void test_flags__words(void **state)
     assert_false(me_words_have("a|bc|d", 4, "d"));
 }
 
+#define COMMAND                                                                \
+    "pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 " \
+    "--seq-length 128 --max-position-embeddings 128 --micro-batch-size 1 "     \
+    "--vocab-size 1000 "
+#define EXPERTS COMMAND "--num-experts 4 "
+
+/** Defaults, and flags whose own flag is missing: nothing is left out of the
+ *  job. */
+static const char *const idle[] = {
+    COMMAND "--tensor-parallel-num-weight-shards 1",
+    COMMAND "--tensor-model-parallel-size 2 "
+            "--tensor-parallel-num-weight-shards 2",
+    COMMAND "--beta-fast 32",
+    COMMAND "--beta-slow 1",
+    COMMAND "--rope-scaling-mscale 1.0",
+    COMMAND "--mrope-section 16",
+    EXPERTS "--expert-tensor-parallel-num-weight-shards 1",
+    EXPERTS "--tensor-model-parallel-size 2 "
+            "--expert-tensor-parallel-num-weight-shards 2",
+    EXPERTS "--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1 "
+            "--expert-tensor-parallel-num-weight-shards 1",
+    EXPERTS "--moe-paged-stash-page-size 64",
+    EXPERTS "--moe-paged-stash-buffer-size-factor-cuda 1.1",
+    EXPERTS "--moe-paged-stash-buffer-size-factor-cpu 0.0",
+    EXPERTS "--moe-upcycling-granularity 1",
+    EXPERTS "--moe-upcycling-granularity 4",
+    EXPERTS "--moe-router-quantile-balancing-ema 0.0",
+    EXPERTS "--moe-hybridep-num-sms-preprocessing 108",
+    EXPERTS "--moe-hybridep-num-sms-preprocessing 64",
+    EXPERTS "--moe-flex-dispatcher-num-sms 20",
+    EXPERTS "--moe-routing-trace-max-training-iters 4",
+    EXPERTS "--moe-routing-trace-capture-logits",
+};
+
+/** And what is. */
+static const char *const left_out[] = {
+    COMMAND "--tensor-parallel-num-weight-shards 2",
+    COMMAND "--tensor-model-parallel-size 2 "
+            "--tensor-parallel-num-weight-shards 4",
+    COMMAND "--rope-scaling-type yarn --beta-fast 32",
+    EXPERTS "--tensor-model-parallel-size 2 "
+            "--expert-tensor-parallel-num-weight-shards 4",
+    EXPERTS "--moe-paged-stash --moe-paged-stash-page-size 128",
+    EXPERTS "--moe-use-upcycling --moe-upcycling-granularity 4",
+    EXPERTS "--moe-routing-trace-path x",
+};
+
+static int32_t n_left_out(const char *command)
+{
+    char text[1024];
+    const char *words[64];
+    int n = 0;
+    me_diag diag = {.status = ME_OK};
+    me_config *config = me_config_create();
+    assert_non_null(config);
+    assert_true(strlen(command) < sizeof text);
+    memcpy(text, command, strlen(command) + 1);
+    for (char *at = text; at != NULL && *at != '\0';) {
+        words[n++] = at;
+        at = strchr(at, ' ');
+        if (at != NULL) {
+            *at++ = '\0';
+        }
+    }
+    if (me_config_read_launch(config, n, words, &diag) != ME_OK) {
+        fail_msg("%s: %s", command, diag.text);
+    }
+    const int32_t count = (int32_t)config->not_modelled.count;
+    me_config_destroy(config);
+    return count;
+}
+
+static void test_flags__idle_ones_leave_nothing_out(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof idle / sizeof idle[0]; i++) {
+        if (n_left_out(idle[i]) != 0) {
+            fail_msg("%s: something is not modelled", idle[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) {
+        if (n_left_out(left_out[i]) == 0) {
+            fail_msg("%s: everything is modelled", left_out[i]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags__tables_are_sound),
         cmocka_unit_test(test_flags__find_the_nearest),
         cmocka_unit_test(test_flags__words),
+        cmocka_unit_test(test_flags__idle_ones_leave_nothing_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
