@@ -161,6 +161,15 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
     case ME_WRAPPER_NODES: return read_count(w, name, values[0], &said->nodes);
     case ME_WRAPPER_PER_NODE:
         return read_count(w, name, values[0], &said->per_node);
+    case ME_WRAPPER_ONE_PER_NODE: said->per_node = 1; return ME_OK;
+    case ME_WRAPPER_PER_GPU:
+        return read_count(w, name, values[0], &w->ranks.per_gpu);
+    case ME_WRAPPER_HOSTS:
+        me_launch_ranks_hosts(&w->ranks, values[0]);
+        return ME_OK;
+    case ME_WRAPPER_MAP:
+        me_launch_ranks_map(&w->ranks, values[0]);
+        return ME_OK;
     case ME_WRAPPER_ASSIGNMENT:
         return keep_assignment(w, values[0], strlen(values[0]));
     case ME_WRAPPER_ASSIGNMENTS: return keep_assignments(w, values[0]);
@@ -251,6 +260,10 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
     w->ranks.wants_every_gpu |= wrapper->kind == ME_WRAPPER_EVERY_GPU;
     bool is_module = false;
     while (!is_module && word_at(w, 0) != NULL && word_at(w, 0)[0] == '-') {
+        if (strcmp(word_at(w, 0), "--") == 0) { // as getopt and argparse do
+            w->at++;
+            break;
+        }
         const me_status status = step_option(w, wrapper, program, &is_module);
         if (status != ME_OK) {
             return status;

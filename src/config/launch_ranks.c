@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-    MOST = 1 << 24 /**< ranks or nodes */
+    MOST = 1 << 24,   /**< ranks or nodes */
+    HOSTS_MOST = 512, /**< that are counted */
 };
 
 /** A variable whose value is a number. */
@@ -28,6 +29,7 @@ static const counted counts[] = {
     {"SLURM_JOB_NUM_NODES", offsetof(me_launch_ranks, slurm.nodes)},
     {"SLURM_NTASKS_PER_NODE", offsetof(me_launch_ranks, slurm.per_node)},
     {"SLURM_GPUS_ON_NODE", offsetof(me_launch_ranks, gpus.count)},
+    {"SLURM_NTASKS_PER_GPU", offsetof(me_launch_ranks, per_gpu)},
 };
 
 /** MEMEST_GRES and MEMEST_CONSTRAINT are what a batch script says, for which
@@ -71,10 +73,51 @@ void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
         return;
     }
     if (gpus.type[0] != '\0') {
+        if (ranks->asked_type[0] != '\0' &&
+            strcmp(ranks->asked_type, gpus.type) != 0) {
+            memcpy(ranks->other_type, gpus.type, sizeof gpus.type);
+        }
+        memcpy(ranks->asked_type, gpus.type, sizeof gpus.type);
         memcpy(ranks->gpus.type, gpus.type, sizeof gpus.type);
+    }
+    if (strncmp(option, "-G", 2) == 0 ||
+        (strncmp(option, "--gpus", length) == 0 && length == 6)) {
+        ranks->all_gpus = gpus.count;
     }
     if (is_of_node && gpus.count > 0 && gpus.count <= MOST) {
         ranks->gpus.count = gpus.count;
+    }
+}
+
+void me_launch_ranks_hosts(me_launch_ranks *ranks, const char *value)
+{
+    me_launch_hosts *hosts = &ranks->hosts;
+    if (hosts->n_lists < ME_HOST_LISTS) {
+        hosts->lists[hosts->n_lists] = value;
+    }
+    hosts->n_lists++;
+}
+
+void me_launch_ranks_map(me_launch_ranks *ranks, const char *value)
+{
+    static const char ppr[] = "ppr:";
+    static const char node[] = "node";
+    if (strncmp(value, ppr, sizeof ppr - 1) != 0) {
+        return;
+    }
+    const char *number = value + sizeof ppr - 1;
+    const size_t length = strcspn(number, ":");
+    const char *resource = number + length + (number[length] == ':' ? 1 : 0);
+    char digits[24];
+    uint64_t count = 0;
+    (void)snprintf(digits, sizeof digits, "%.*s", (int)length, number);
+    const bool is_node = strcspn(resource, ":,") == sizeof node - 1 &&
+                         strncmp(resource, node, sizeof node - 1) == 0;
+    if (is_node && length < sizeof digits &&
+        me_parse_u64(digits, &count) == ME_OK && count > 0 && count <= MOST) {
+        ranks->mpirun.per_node = count;
+    } else {
+        ranks->hosts.resource = value;
     }
 }
 
@@ -102,6 +145,8 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         if (strcmp(name, asked[i].name) == 0) {
             me_launch_ranks_gpus(ranks, asked[i].option, value);
+            ranks->asked_type[0] = '\0'; // options of srun win
+            ranks->other_type[0] = '\0';
             return true;
         }
     }
@@ -133,6 +178,116 @@ static me_rank_counts step_of(const me_launch_ranks *r)
         step.per_node = r->slurm.per_node;
     }
     return step;
+}
+
+/** One of the hosts of a list: `name` or `name:slots`. */
+typedef struct host {
+    const char *name;
+    size_t length;
+    uint64_t slots; /**< 0: no number */
+} host;
+
+static host read_host(const char *text)
+{
+    char digits[24];
+    host h = {.name = text, .length = strcspn(text, ":,"), .slots = 1};
+    const char *slots = text + h.length + (text[h.length] == ':' ? 1 : 0);
+    const size_t length = strcspn(slots, ",");
+    (void)snprintf(digits, sizeof digits, "%.*s", (int)length, slots);
+    if (text[h.length] == ':' &&
+        (length >= sizeof digits || me_parse_u64(digits, &h.slots) != ME_OK ||
+         h.slots > MOST)) {
+        h.slots = 0;
+    }
+    return h;
+}
+
+/** Different hosts and all their slots, one each time that a host is named
+ *  without a number. @return false: nobody can tell */
+static bool count_hosts(const me_launch_hosts *hosts, uint64_t *count_out,
+                        uint64_t *slots_out)
+{
+    host known[HOSTS_MOST];
+    uint64_t count = 0;
+    *slots_out = 0;
+    for (uint32_t i = 0; i < hosts->n_lists && i < ME_HOST_LISTS; i++) {
+        for (const char *at = hosts->lists[i]; *at != '\0';) {
+            const host h = read_host(at);
+            uint64_t k = 0;
+            while (k < count &&
+                   (known[k].length != h.length ||
+                    strncmp(known[k].name, h.name, h.length) != 0)) {
+                k++;
+            }
+            if (h.slots == 0 || k == HOSTS_MOST) {
+                return false;
+            }
+            known[k] = h;
+            count += k == count ? 1 : 0;
+            *slots_out += h.slots;
+            at += strcspn(at, ",");
+            at += *at == ',';
+        }
+    }
+    *count_out = count;
+    return hosts->n_lists <= ME_HOST_LISTS && *slots_out <= MOST;
+}
+
+/** Open MPI starts a process on each slot, or as many as are said on each node;
+ *  without hosts on one node, unless Slurm gives more. */
+static me_status settle_mpirun(me_launch_ranks *r, me_config *config,
+                               me_diag *diag)
+{
+    me_rank_counts *m = &r->mpirun;
+    uint64_t hosts = 0;
+    uint64_t slots = 0;
+    if (!m->is_used || m->ranks != 0) {
+        return ME_OK;
+    }
+    if (r->hosts.resource != NULL || !count_hosts(&r->hosts, &hosts, &slots)) {
+        const bool is_map = r->hosts.resource != NULL;
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "mpirun %s %.60s: memest cannot tell how many ranks that "
+            "are: give mpirun's -n",
+            is_map ? "--map-by" : "--host",
+            is_map ? r->hosts.resource : r->hosts.lists[0]);
+    }
+    if (m->per_node == 0) {
+        m->ranks = slots;
+        m->per_node = hosts > 0 && slots % hosts == 0 ? slots / hosts : 0;
+        return ME_OK;
+    }
+    m->nodes = hosts > 0 ? hosts : r->slurm.nodes;
+    return m->nodes != 0
+               ? ME_OK
+               : me_config_assume(config, diag,
+                                  "mpirun starts %llu ranks on one node, since "
+                                  "no --host names more",
+                                  (unsigned long long)m->per_node);
+}
+
+/** srun(1), --ntasks-per-gpu: the tasks follow from the GPUs where no number of
+ *  tasks is given. */
+static me_status settle_tasks_of_gpus(me_launch_ranks *r, me_diag *diag)
+{
+    const me_rank_counts step = step_of(r);
+    const uint64_t nodes = step.nodes == 0 ? 1 : step.nodes;
+    const uint64_t gpus =
+        r->all_gpus != 0 ? r->all_gpus : r->gpus.count * nodes;
+    if (!r->srun.is_used || r->per_gpu == 0 || step.ranks != 0 ||
+        step.per_node != 0) {
+        return ME_OK;
+    }
+    if (gpus == 0 || gpus > MOST) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "srun --ntasks-per-gpu %llu: memest cannot tell how many "
+            "GPUs there are: give --gpus or --ntasks",
+            (unsigned long long)r->per_gpu);
+    }
+    r->srun.ranks = gpus * r->per_gpu;
+    return ME_OK;
 }
 
 static me_status set_number(me_config *config, const char *option,
@@ -259,6 +414,12 @@ static me_status settle_card(const me_launch_ranks *r, me_config *config,
     if (r->gpus.type[0] == '\0') {
         return ME_OK;
     }
+    if (r->other_type[0] != '\0') {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "srun asks for GPUs of two types, %s being the last: "
+                       "give one",
+                       r->other_type);
+    }
     me_str name = {0};
     (void)me_slurm_card_find(r->gpus.type, &name);
     me_status status = me_str_status(&name);
@@ -272,7 +433,13 @@ static me_status settle_card(const me_launch_ranks *r, me_config *config,
 me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
                                  me_diag *diag)
 {
-    me_status status = settle_partition(ranks, config, diag);
+    me_status status = settle_mpirun(ranks, config, diag);
+    if (status == ME_OK) {
+        status = settle_tasks_of_gpus(ranks, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_partition(ranks, config, diag);
+    }
     if (status == ME_OK) {
         status = settle_every_gpu(ranks, config, diag);
     }

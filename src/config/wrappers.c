@@ -29,6 +29,7 @@ static const me_wrapper_option srun_options[] = {
     {"--gres --gpus-per-node --gpus-per-task -G --gpus -C --constraint", 1,
      ME_WRAPPER_GPUS},
     {"-p --partition", 1, ME_WRAPPER_PARTITION},
+    {"--ntasks-per-gpu", 1, ME_WRAPPER_PER_GPU},
     {"-l --label -u --unbuffered -v --verbose -Q --quiet --exclusive "
      "--overlap --exact -k --no-kill -O --overcommit -s --oversubscribe "
      "--pty -E --preserve-env -I --immediate --kill-on-bad-exit -K "
@@ -47,7 +48,7 @@ static const me_wrapper_option srun_options[] = {
      "--gpus-per-socket --gres-flags "
      "--hint --jobid --mem --mem-bind --mem-per-cpu --mem-per-gpu --mincpus "
      "--mpi --multi-prog --network --nice --ntasks-per-core "
-     "--ntasks-per-gpu --ntasks-per-socket --open-mode --priority --profile "
+     "--ntasks-per-socket --open-mode --priority --profile "
      "--prolog --epilog --propagate --reservation --signal --task-epilog "
      "--task-prolog --threads-per-core --time-min --tmp --comment --het-group "
      "--cpus-per-gpu --cores-per-socket --sockets-per-node --switches "
@@ -60,6 +61,9 @@ static const me_wrapper_option srun_options[] = {
 static const me_wrapper_option mpirun_options[] = {
     {"-n -np --n --np -c", 1, ME_WRAPPER_RANKS},
     {"-N -ppn --npernode -npernode --ppn", 1, ME_WRAPPER_PER_NODE},
+    {"--pernode -pernode", 0, ME_WRAPPER_ONE_PER_NODE},
+    {"--host -host -H --hosts -hosts", 1, ME_WRAPPER_HOSTS},
+    {"--map-by -map-by", 1, ME_WRAPPER_MAP},
     {"-x", 1, ME_WRAPPER_ASSIGNMENT},
     {"-genv -env", 2, ME_WRAPPER_PAIR},
     {"--mca -mca --gmca -gmca --pmca --prtemca", 2, ME_WRAPPER_NOTHING},
@@ -70,8 +74,7 @@ static const me_wrapper_option mpirun_options[] = {
      "--use-hwthread-cpus --merge-stderr-to-stdout -print-rank-map -l "
      "--enable-recovery --timestamp-output -genvall",
      0, ME_WRAPPER_NOTHING},
-    {"--host -host -H --hosts -hosts --hostfile -hostfile --machinefile "
-     "-machinefile --map-by -map-by --bind-to -bind-to --rank-by -rank-by "
+    {"--hostfile -hostfile --machinefile -machinefile --bind-to -bind-to --rank-by -rank-by "
      "--prefix -prefix --wdir -wdir --wd -wd --output-filename --timeout -f "
      "--cpus-per-rank --cpu-set --cpu-list --output --display --rankfile -rf "
      "--stdin --path --tune -genvlist -iface -launcher -bootstrap",

@@ -13,11 +13,15 @@
 /** What an option of a wrapper means here. */
 typedef enum me_wrapper_use {
     ME_WRAPPER_NOTHING,
-    ME_WRAPPER_RANKS,       /**< processes in all */
-    ME_WRAPPER_NODES,       /**< nodes */
-    ME_WRAPPER_PER_NODE,    /**< processes of a node */
-    ME_WRAPPER_GPUS,        /**< Slurm's, with their type */
-    ME_WRAPPER_ASSIGNMENT,  /**< NAME=VALUE for the environment */
+    ME_WRAPPER_RANKS,        /**< processes in all */
+    ME_WRAPPER_NODES,        /**< nodes */
+    ME_WRAPPER_PER_NODE,     /**< processes of a node */
+    ME_WRAPPER_ONE_PER_NODE, /**< … one, without a value */
+    ME_WRAPPER_PER_GPU,      /**< processes of a GPU */
+    ME_WRAPPER_HOSTS,        /**< Open MPI's, with their slots */
+    ME_WRAPPER_MAP,        /**< Open MPI's `ppr:N:node`, or what says nothing */
+    ME_WRAPPER_GPUS,       /**< Slurm's, with their type */
+    ME_WRAPPER_ASSIGNMENT, /**< NAME=VALUE for the environment */
     ME_WRAPPER_ASSIGNMENTS, /**< the same, with commas between them */
     ME_WRAPPER_PARTITION,   /**< whose nodes have a card: config/site.h */
     ME_WRAPPER_PAIR,        /**< NAME VALUE for the environment */

@@ -47,6 +47,7 @@ static const option options[] = {
     NUMBER_OF(" -N --nodes ", nodes),
     NUMBER_OF(" -n --ntasks ", tasks),
     NUMBER_OF(" --ntasks-per-node ", tasks_per_node),
+    NUMBER_OF(" --ntasks-per-gpu ", tasks_per_gpu),
     NUMBER_OF(" -c --cpus-per-task ", cpus_per_task),
     NUMBER_OF(" -a --array ", first_of_array),
     TEXT_OF(" --gres ", gres),
@@ -343,15 +344,30 @@ static void set_tasks(const me_batch *batch, uint32_t nodes, uint32_t tasks)
     }
 }
 
+/** sbatch(1): --ntasks, --ntasks-per-node, or what --ntasks-per-gpu makes of the
+ *  GPUs of all nodes. */
+static uint32_t tasks_of(const me_batch *batch, uint32_t nodes)
+{
+    me_slurm_gpus gpus = {.count = 0};
+    if (batch->tasks > 0) {
+        return batch->tasks;
+    }
+    if (batch->tasks_per_node > 0 || batch->tasks_per_gpu == 0) {
+        return nodes * (batch->tasks_per_node > 0 ? batch->tasks_per_node : 1);
+    }
+    const uint64_t all = me_slurm_gpus_read(batch->gpus, false, &gpus)
+                             ? gpus.count
+                             : gpus_of_node(batch, nodes) * nodes;
+    const uint64_t tasks = all <= MOST ? all * batch->tasks_per_gpu : 0;
+    return tasks > 0 && tasks <= MOST ? (uint32_t)tasks : nodes;
+}
+
 void me_batch_set_variables(const me_batch *batch)
 {
     static const char *const zeros[] = {"SLURM_PROCID", "SLURM_NODEID",
                                         "SLURM_LOCALID", "SLURM_GTIDS"};
     const uint32_t asked = batch->nodes == 0 ? 1 : batch->nodes;
-    const uint32_t tasks =
-        batch->tasks > 0
-            ? batch->tasks
-            : asked * (batch->tasks_per_node > 0 ? batch->tasks_per_node : 1);
+    const uint32_t tasks = tasks_of(batch, asked);
     const uint32_t nodes =
         batch->nodes == 0 && batch->tasks_per_node > 0
             ? (tasks + batch->tasks_per_node - 1) / batch->tasks_per_node

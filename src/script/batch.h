@@ -20,6 +20,7 @@ typedef struct me_batch {
     uint32_t nodes;
     uint32_t tasks;
     uint32_t tasks_per_node;
+    uint32_t tasks_per_gpu;
     uint32_t cpus_per_task;
     uint32_t first_of_array;
     bool is_array;

@@ -119,6 +119,12 @@ static void test_sets_what_slurm_would(void **state)
     me_batch_set_variables(&batch);
     expect("SLURM_NNODES", "3");
     expect("SLURM_GPUS_ON_NODE", "4");
+    batch = (me_batch){.nodes = 2, .tasks_per_gpu = 1, .gpus_per_node = "4"};
+    me_batch_set_variables(&batch);
+    expect("SLURM_NTASKS", "8");
+    batch = (me_batch){.nodes = 2, .tasks_per_gpu = 2, .gpus = "h100:8"};
+    me_batch_set_variables(&batch);
+    expect("SLURM_NTASKS", "16");
     batch = (me_batch){.first_of_array = 7, .is_array = true};
     me_batch_set_variables(&batch);
     expect("SLURM_NTASKS", "1");
