@@ -4,6 +4,7 @@
 #include "base/clean.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/yaml_number.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,9 @@ typedef struct walk {
     me_yaml yaml;
     size_t n_seen; /**< nodes, each as often as it is met */
     char path[ME_YAML_PATH];
+    const char *line; /**< where the line that was looked at last begins; NULL:
+                           there is no tab in the file */
+    size_t n_lines;   /**< before it */
 } walk;
 
 static me_status fail(const walk *w, const yaml_node_t *node, const char *what)
@@ -41,6 +45,58 @@ static const char *copy_scalar(const walk *w, const yaml_node_t *node)
                                              me_text_is_clean(text)
                                          ? text
                                          : "?");
+}
+
+/** … of a value, a number as PyYAML reads it. */
+static const char *copy_value(const walk *w, const yaml_node_t *node)
+{
+    char number[ME_YAML_NUMBER];
+    return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+                   me_yaml_number((const char *)node->data.scalar.value, number)
+               ? me_arena_strdup(w->arena, number)
+               : copy_scalar(w, node);
+}
+
+/** The character of a line at a column; the end of the line behind it. */
+static const char *column_of(const char *line, size_t column)
+{
+    for (; column > 0 && *line != '\0' && *line != '\n'; column--) {
+        line++;
+        while ((*line & 0xC0) == 0x80) { // of the same character
+            line++;
+        }
+    }
+    return line;
+}
+
+/** PyYAML's scanner takes no tab between two tokens, which libyaml does. */
+static me_status check_tabs(walk *w, const yaml_node_t *node)
+{
+    const size_t line = node->start_mark.line;
+    if (w->line == NULL || line < w->n_lines ||
+        node->start_mark.index == node->end_mark.index) {
+        return ME_OK; // of an alias, or nothing
+    }
+    for (; w->n_lines < line; w->n_lines++) {
+        const char *end = strchr(w->line, '\n');
+        if (end == NULL) {
+            return ME_OK;
+        }
+        w->line = end + 1;
+    }
+    bool has_tab = false;
+    const char *at = column_of(w->line, node->start_mark.column);
+    while (at > w->line && (at[-1] == ' ' || at[-1] == '\t')) {
+        at--;
+        has_tab = has_tab || *at == '\t';
+    }
+    if (node->type == YAML_SCALAR_NODE && node->end_mark.line == line) {
+        at = column_of(w->line, node->end_mark.column);
+        at += strspn(at, " ");
+        has_tab = has_tab || *at == '\t';
+    }
+    return has_tab ? fail(w, node, "a tab between words, which PyYAML refuses")
+                   : ME_OK;
 }
 
 static me_status add_leaf(walk *w, const yaml_node_t *node,
@@ -98,7 +154,11 @@ static me_status add_list(walk *w, const yaml_node_t *node)
         return fail_memory(w);
     }
     for (size_t i = 0; i < n; i++) {
-        values[i] = copy_scalar(w, node_of(w, first[i]));
+        const me_status status = check_tabs(w, node_of(w, first[i]));
+        if (status != ME_OK) {
+            return status;
+        }
+        values[i] = copy_value(w, node_of(w, first[i]));
         if (values[i] == NULL) {
             return fail_memory(w);
         }
@@ -132,6 +192,10 @@ static me_status visit_mapping(walk *w, const yaml_node_t *node, int depth)
         const yaml_node_t *key = node_of(w, pair->key);
         if (key->type != YAML_SCALAR_NODE) {
             return fail(w, key, "a key must be a word");
+        }
+        status = check_tabs(w, key);
+        if (status != ME_OK) {
+            return status;
         }
         const char *name = copy_scalar(w, key);
         status = name == NULL ? fail_memory(w)
@@ -167,13 +231,17 @@ static me_status visit(walk *w, int index, int depth)
                         : "more values than a job has");
     }
     w->n_seen++;
+    const me_status status = check_tabs(w, node);
+    if (status != ME_OK) {
+        return status;
+    }
     const char **value = NULL;
     switch (node->type) {
     case YAML_MAPPING_NODE: return visit_mapping(w, node, depth);
     case YAML_SEQUENCE_NODE: return visit_sequence(w, node, depth);
     case YAML_SCALAR_NODE:
         value = me_arena_alloc(w->arena, 1, sizeof *value);
-        if (value == NULL || (*value = copy_scalar(w, node)) == NULL) {
+        if (value == NULL || (*value = copy_value(w, node)) == NULL) {
             return fail_memory(w);
         }
         return add_leaf(w, node, value, 1, false);
@@ -193,29 +261,85 @@ static me_status fail_syntax(const char *where, const yaml_parser_t *parser,
                       parser->problem == NULL ? "?" : parser->problem);
 }
 
-me_status me_yaml_parse(const char *where, const char *text, size_t length,
-                        me_arena *arena, me_diag *diag, me_yaml *yaml_out)
+/** libyaml takes time with the square of what is open; the events tell it before
+ *  a document is made of them. yaml.load() takes one document. */
+static me_status check_events(const walk *w, const char *text, size_t length)
+{
+    yaml_parser_t parser;
+    me_status status = ME_OK;
+    int depth = 0;
+    int n_documents = 0;
+    bool is_end = false;
+    if (yaml_parser_initialize(&parser) == 0) {
+        return fail_memory(w);
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+    while (status == ME_OK && !is_end) {
+        yaml_event_t event;
+        if (yaml_parser_parse(&parser, &event) == 0) {
+            status = fail_syntax(w->where, &parser, w->diag);
+            break;
+        }
+        const int line = (int)event.start_mark.line + 1;
+        const bool is_begin = event.type == YAML_SEQUENCE_START_EVENT ||
+                              event.type == YAML_MAPPING_START_EVENT;
+        depth += is_begin ? 1 : 0;
+        depth -= event.type == YAML_SEQUENCE_END_EVENT ||
+                         event.type == YAML_MAPPING_END_EVENT
+                     ? 1
+                     : 0;
+        n_documents += event.type == YAML_DOCUMENT_START_EVENT ? 1 : 0;
+        is_end = event.type == YAML_STREAM_END_EVENT;
+        if (depth > ME_YAML_DEPTH_MAX + 1 || n_documents > 1) {
+            status = me_fail_at(
+                w->diag, ME_ERR_SYNTAX, w->where, line, "%s",
+                n_documents > 1 ? "a second document, where PyYAML takes one"
+                                : "deeper than a job is");
+        }
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return status;
+}
+
+static me_status load(walk *w, const char *text, size_t length)
 {
     yaml_parser_t parser;
     yaml_document_t document;
-    walk w = {.where = where, .arena = arena, .diag = diag};
-    w.yaml.leaves =
-        me_arena_alloc(arena, ME_YAML_LEAVES_MAX, sizeof *w.yaml.leaves);
-    if (w.yaml.leaves == NULL || yaml_parser_initialize(&parser) == 0) {
-        return fail_memory(&w);
+    me_status status = ME_OK;
+    if (yaml_parser_initialize(&parser) == 0) {
+        return fail_memory(w);
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
-    me_status status = ME_OK;
     if (yaml_parser_load(&parser, &document) == 0) {
-        status = fail_syntax(where, &parser, diag);
+        status = fail_syntax(w->where, &parser, w->diag);
     } else {
-        w.document = &document;
+        w->document = &document;
         if (yaml_document_get_root_node(&document) != NULL) {
-            status = visit(&w, 1, 0);
+            status = visit(w, 1, 0);
         }
         yaml_document_delete(&document);
     }
     yaml_parser_delete(&parser);
+    return status;
+}
+
+me_status me_yaml_parse(const char *where, const char *text, size_t length,
+                        me_arena *arena, me_diag *diag, me_yaml *yaml_out)
+{
+    walk w = {.where = where, .arena = arena, .diag = diag};
+    w.yaml.leaves =
+        me_arena_alloc(arena, ME_YAML_LEAVES_MAX, sizeof *w.yaml.leaves);
+    if (w.yaml.leaves == NULL) {
+        return fail_memory(&w);
+    }
+    if (memchr(text, '\t', length) != NULL) {
+        w.line = text;
+    }
+    me_status status = check_events(&w, text, length);
+    if (status == ME_OK) {
+        status = load(&w, text, length);
+    }
     if (status == ME_OK) {
         *yaml_out = w.yaml;
     }

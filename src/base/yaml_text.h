@@ -41,14 +41,14 @@ typedef struct me_yaml {
 } me_yaml;
 
 /**
- * Read the first document of a text. Local.
+ * Read the one document of a text, its whole numbers as PyYAML has them. Local.
  *
  * @param where     file name for messages
- * @param length    of @p text
+ * @param length    of @p text, which ends with a 0 behind it
  * @param arena     holds all of the result
  * @param yaml_out  set on success
- * @return ME_OK; ME_ERR_SYNTAX with the line of what is no YAML, is too deep or
- *         too much; ME_ERR_NOMEM
+ * @return ME_OK; ME_ERR_SYNTAX with the line of what is no YAML (or none to
+ *         PyYAML: tabs, two documents), is too deep or too much; ME_ERR_NOMEM
  */
 me_status me_yaml_parse(const char *where, const char *text, size_t length,
                         me_arena *arena, me_diag *diag,
