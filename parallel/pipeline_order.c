@@ -4,7 +4,11 @@
 #include "base/alloc.h"
 
 enum {
-    ME_ORDER_STEPS = 1 << 24 /**< chunk micro-batches of all ranks */
+    ME_ORDER_STEPS = 1 << 24, /**< chunk micro-batches of all ranks */
+    ME_ORDER_RANKS = 1 << 15, /**< each takes memory of its own */
+    ME_ORDER_V_RANKS = 1 << 9 /**< a V is worked out as filled, with twice as
+                                    many micro-batches on each rank as there are
+                                    ranks */
 };
 
 me_pipeline_order *me_pipeline_order_new(const me_pipeline *pipeline,
@@ -87,6 +91,14 @@ me_status me_pipeline_order_create(const me_schedule *schedule,
     me_status status = me_schedule_check(schedule, pipeline, diag);
     if (status != ME_OK) {
         return status;
+    }
+    const int32_t most = schedule->placement == ME_PLACEMENT_V
+                             ? ME_ORDER_V_RANKS
+                             : ME_ORDER_RANKS;
+    if (pipeline->ranks > most) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%d ranks are more than the %d that %s is listed for",
+                       pipeline->ranks, most, schedule->name);
     }
     const int64_t steps = (int64_t)pipeline->microbatches * pipeline->chunks;
     if (steps > ME_ORDER_STEPS / pipeline->ranks) {
