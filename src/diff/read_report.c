@@ -179,9 +179,10 @@ static me_status read_modules(me_profile_rank *rank, const json_t *modules)
 static me_status add_rank(me_profile *profile, const json_t *record,
                           int32_t number)
 {
+    const uint32_t n_ranks = profile->n_ranks;
     me_profile_rank *rank = me_profile_rank_add(profile, number);
-    if (rank == NULL) {
-        return ME_ERR_NOMEM;
+    if (rank == NULL || profile->n_ranks == n_ranks) {
+        return rank == NULL ? ME_ERR_NOMEM : ME_ERR_MISMATCH;
     }
     read_points(rank, json_object_get(record, "points"));
     me_status status = read_categories(rank, json_object_get(record, "peak"));
@@ -257,6 +258,9 @@ static me_status read_report(me_profile *profile, FILE *file, me_diag *diag)
     return status == ME_ERR_SYNTAX
                ? me_fail_at(diag, status, profile->name, 0,
                             "a record of ranks has no number of its rank")
+           : status == ME_ERR_MISMATCH
+               ? me_fail_at(diag, ME_ERR_SYNTAX, profile->name, 0,
+                            "two records of ranks are of one rank")
            : status == ME_ERR_NOMEM
                ? me_fail(diag, status, "no memory to read %s", profile->name)
                : status;

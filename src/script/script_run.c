@@ -38,14 +38,19 @@ static bool is_without(const char *fence)
     return without != NULL && strstr(without, fence) != NULL;
 }
 
-static int seconds(void)
+static me_status read_seconds(me_diag *diag, int *seconds_out)
 {
-    uint64_t value = 0;
+    uint64_t value = ME_SCRIPT_SECONDS;
     const char *text = getenv("MEMEST_SCRIPT_SECONDS");
-    return text != NULL && me_parse_u64(text, &value) == ME_OK && value > 0 &&
-                   value < 86400
-               ? (int)value
-               : ME_SCRIPT_SECONDS;
+    if (text != NULL && text[0] != '\0' &&
+        (me_parse_u64(text, &value) != ME_OK || value == 0 || value >= 86400)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "MEMEST_SCRIPT_SECONDS=%.40s: must be a whole number of "
+                       "seconds from 1 to 86399",
+                       text);
+    }
+    *seconds_out = (int)value;
+    return ME_OK;
 }
 
 static bool make_pipe(int fds[2])
@@ -260,10 +265,12 @@ static me_status check_end(const me_script_order *order, const me_listening *l,
 static me_status run(const me_script_order *order, me_script *script,
                      me_diag *diag)
 {
-    me_listening l = {
-        .script = script, .name = order->name, .seconds = seconds()};
+    me_listening l = {.script = script, .name = order->name};
     me_fences fences = find_fences(true);
-    me_status status = ME_OK;
+    me_status status = read_seconds(diag, &l.seconds);
+    if (status != ME_OK) {
+        return status;
+    }
     if (fences.layer) {
         status = check_fences(order, &fences, "", diag);
         if (status == ME_OK) {

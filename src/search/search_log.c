@@ -8,6 +8,7 @@
 #include "base/statement.h"
 #include "collectives/digest.h"
 #include "config/options.h"
+#include "report/job_report.h"
 #include "report/json.h"
 
 #include <errno.h>
@@ -141,6 +142,17 @@ static bool read_result(const json_t *line, me_search_result *result)
     return is_good;
 }
 
+/** Can it be the candidate's at all? */
+static bool is_of(const me_candidate *candidate, const me_search_result *result)
+{
+#define ME_SEARCH_COUNT(constant, name) +1
+    static const int32_t n_risks = 0 ME_RISK_LIST(ME_SEARCH_COUNT);
+    static const int32_t n_bases = 0 ME_BASIS_LIST(ME_SEARCH_COUNT);
+#undef ME_SEARCH_COUNT
+    return result->risk < n_risks && result->basis < n_bases &&
+           result->worst_rank < candidate->world;
+}
+
 /** @return false: the line is none of a candidate */
 static bool read_candidate(const json_t *line, const index *of)
 {
@@ -154,6 +166,9 @@ static bool read_candidate(const json_t *line, const index *of)
         return false;
     }
     me_candidate *candidate = find(of, assignments, schedule);
+    if (candidate != NULL && reason == NULL && !is_of(candidate, &result)) {
+        return false;
+    }
     if (candidate == NULL || candidate->end != ME_SEARCH_UNDECIDED ||
         candidate->known != ME_SEARCH_UNDECIDED) {
         return true; // of another space

@@ -37,9 +37,14 @@ static void test_search_log__reads_no_nonsense(void **state)
 {
     (void)state;
     static const char *const changes[][2] = {
-        {"\"worst_bytes\":", "-1"},        {"\"requested_bytes\":", "1.5"},
-        {"\"worst_rank\":", "4294967296"}, {"\"fits\":", "2"},
+        {"\"worst_bytes\":", "-1"},
+        {"\"requested_bytes\":", "1.5"},
+        {"\"worst_rank\":", "4294967296"},
+        {"\"fits\":", "2"},
         {"\"step_ns\":", "null"},
+        {"\"risk\":", "99"},
+        {"\"basis\":", "3"},
+        {"\"worst_rank\":", "4"},
     };
     const char *const list[] = {"parallel.pipeline=1,2"};
     char good[] = "/tmp/memest-search-XXXXXX";
