@@ -319,6 +319,7 @@ static me_status load(walk *w, const char *text, size_t length)
             status = visit(w, 1, 0);
         }
         yaml_document_delete(&document);
+        w->document = NULL;
     }
     yaml_parser_delete(&parser);
     return status;

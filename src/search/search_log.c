@@ -145,11 +145,12 @@ static bool read_result(const json_t *line, me_search_result *result)
 /** Can it be the candidate's at all? */
 static bool is_of(const me_candidate *candidate, const me_search_result *result)
 {
-#define ME_SEARCH_COUNT(constant, name) +1
-    static const int32_t n_risks = 0 ME_RISK_LIST(ME_SEARCH_COUNT);
-    static const int32_t n_bases = 0 ME_BASIS_LIST(ME_SEARCH_COUNT);
-#undef ME_SEARCH_COUNT
-    return result->risk < n_risks && result->basis < n_bases &&
+#define ME_SEARCH_NAME(constant, name) name,
+    static const char *const risks[] = {ME_RISK_LIST(ME_SEARCH_NAME)};
+    static const char *const bases[] = {ME_BASIS_LIST(ME_SEARCH_NAME)};
+#undef ME_SEARCH_NAME
+    return (size_t)result->risk < sizeof risks / sizeof risks[0] &&
+           (size_t)result->basis < sizeof bases / sizeof bases[0] &&
            result->worst_rank < candidate->world;
 }
 
