@@ -55,19 +55,14 @@ me_status me_search_result_of(const me_report *report, me_diag *diag,
 
 me_status me_candidate_simulate(const me_candidate *candidate,
                                 const me_config *job, me_transport *transport,
-                                bool strict, uint32_t threads, me_diag *diag,
+                                const me_run_options *options, me_diag *diag,
                                 me_search_result *result_out)
 {
-    const me_run_options options = {
-        .strict = strict,
-        .threads = threads == 0 ? 1 : threads,
-        .events_iteration = ME_STEADY_ITERATION,
-    };
     me_config *config = NULL;
     me_run *run = NULL;
     me_status status = me_candidate_finish(candidate, job, diag, &config);
     if (status == ME_OK) {
-        status = me_run_create(transport, config, &options, diag, &run);
+        status = me_run_create(transport, config, options, diag, &run);
     }
     if (status == ME_OK) {
         status = me_run_simulate(run, diag);

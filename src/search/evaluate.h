@@ -14,15 +14,14 @@
  * Simulate. Collective over @p transport, whose processes share the programs.
  *
  * @param transport  borrowed
- * @param strict     what is not modelled is an error
- * @param threads    of the host; 0: one
+ * @param options    of the run
  * @param result_out set on success, on process 0
  * @return ME_OK; what me_candidate_is_reason() calls one, with the reason in
  *         @p diag; ME_ERR_NOMEM, ME_ERR_IO
  */
 me_status me_candidate_simulate(const me_candidate *candidate,
                                 const me_config *job, me_transport *transport,
-                                bool strict, uint32_t threads, me_diag *diag,
+                                const me_run_options *options, me_diag *diag,
                                 me_search_result *result_out) ME_MUST_CHECK;
 
 /** As me_run_screen() of the candidate's job. Local.

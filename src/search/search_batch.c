@@ -121,6 +121,15 @@ static bool screen(const me_search_run *s, const me_candidate *candidate,
     return o->status == ME_OK || me_candidate_is_reason(o->status);
 }
 
+static me_run_options options_of(const me_search_run *s, uint32_t threads)
+{
+    return (me_run_options){
+        .strict = s->request.strict,
+        .threads = threads == 0 ? 1 : threads,
+        .events_iteration = ME_STEADY_ITERATION,
+    };
+}
+
 static bool simulate_task(void *self, uint32_t task)
 {
     me_search_batch *b = self;
@@ -141,9 +150,9 @@ static bool simulate_task(void *self, uint32_t task)
     me_transport *alone = NULL;
     o->status = me_transport_local_create(&alone);
     if (o->status == ME_OK) {
-        o->status =
-            me_candidate_simulate(candidate, s->job, alone, s->request.strict,
-                                  1, &o->diag, &o->result);
+        const me_run_options options = options_of(s, 1);
+        o->status = me_candidate_simulate(candidate, s->job, alone, &options,
+                                          &o->diag, &o->result);
     }
     me_transport_destroy(alone);
     return o->status == ME_OK || me_candidate_is_reason(o->status);
@@ -263,9 +272,10 @@ static me_status run_together(me_search_run *s, uint32_t index, me_diag *diag,
     me_search_batch b = {.search = s, .indices = {index}, .count = 1};
     me_search_outcome *o = &b.outcomes[0];
     if (!me_search_is_known(s, index)) {
-        o->status = me_candidate_simulate(
-            &s->candidates.items[index], s->job, s->transport,
-            s->request.strict, s->request.threads, &o->diag, &o->result);
+        const me_run_options options = options_of(s, s->request.threads);
+        o->status =
+            me_candidate_simulate(&s->candidates.items[index], s->job,
+                                  s->transport, &options, &o->diag, &o->result);
     }
     const me_status status = join_tasks(s, &b, diag, stops_out);
     return status == ME_OK ? tell_batch(s, &b, diag, stops_out) : status;
