@@ -18,6 +18,10 @@ typedef struct field {
      *  the other's times this value's ratio, by its path; NULL: as it is. */
     const char *scales_with;
     bool is_own; /**< may be missing, and is never another card's */
+    /** What a file without it has times @p share, by its path; NULL: it must be
+     *  there. */
+    const char *stands_in;
+    double share;
 } field;
 
 static const char by_copy[] = "copy_tbs";
@@ -26,11 +30,16 @@ static const char by_nvlink[] = "nvlink_gbs";
 
 #define RATE(path, unit, member, scales)                                       \
     {                                                                          \
-        path, unit, offsetof(me_rates, member), scales, false                  \
+        path, unit, offsetof(me_rates, member), scales, false, NULL, 0         \
+    }
+#define RATE_OR(path, unit, member, scales, stands_in, share)                  \
+    {                                                                          \
+        path, unit, offsetof(me_rates, member), scales, false, stands_in,      \
+            share                                                              \
     }
 #define OWN(path, unit, member)                                                \
     {                                                                          \
-        path, unit, offsetof(me_rates, member), NULL, true                     \
+        path, unit, offsetof(me_rates, member), NULL, true, NULL, 0            \
     }
 #define MEMORY(path, kernel, scales) RATE(path, 1e12, memory[kernel], scales)
 // NOLINTBEGIN(bugprone-macro-parentheses): a literal is joined to others
@@ -55,7 +64,8 @@ static const field fields[] = {
     MEMORY("strided_copy_tbs", ME_KERNEL_STRIDED, by_copy),
     MEMORY("add_tbs", ME_KERNEL_ELEMENTWISE, by_copy),
     MEMORY("cast_tbs", ME_KERNEL_CAST, by_copy),
-    MEMORY("quantize_tbs", ME_KERNEL_QUANTIZE, by_copy),
+    RATE_OR("quantize_tbs", 1e12, memory[ME_KERNEL_QUANTIZE], by_copy,
+            "cast_tbs", 1),
     MEMORY("accumulate_tbs", ME_KERNEL_ACCUMULATE, by_copy),
     MEMORY("silu_tbs", ME_KERNEL_SILU, by_copy),
     MEMORY("gelu_tbs", ME_KERNEL_GELU, by_copy),
@@ -68,12 +78,17 @@ static const field fields[] = {
     RATE("flash64_backward_tflops", 1e12, flash[0][1], by_product),
     RATE("flash128_forward_tflops", 1e12, flash[1][0], by_product),
     RATE("flash128_backward_tflops", 1e12, flash[1][1], by_product),
-    RATE("fused64_forward_tflops", 1e12, fused[0][0], by_product),
-    RATE("fused64_backward_tflops", 1e12, fused[0][1], by_product),
-    RATE("fused128_forward_tflops", 1e12, fused[1][0], by_product),
-    RATE("fused128_backward_tflops", 1e12, fused[1][1], by_product),
-    RATE("fp8_tflops", 1e12, fp8_product[0], by_product),
-    RATE("fp8_block_tflops", 1e12, fp8_product[1], by_product),
+    RATE_OR("fused64_forward_tflops", 1e12, fused[0][0], by_product,
+            "flash64_forward_tflops", 1),
+    RATE_OR("fused64_backward_tflops", 1e12, fused[0][1], by_product,
+            "flash64_backward_tflops", 1),
+    RATE_OR("fused128_forward_tflops", 1e12, fused[1][0], by_product,
+            "flash128_forward_tflops", 1),
+    RATE_OR("fused128_backward_tflops", 1e12, fused[1][1], by_product,
+            "flash128_backward_tflops", 1),
+    RATE_OR("fp8_tflops", 1e12, fp8_product[0], by_product, by_product, 2),
+    RATE_OR("fp8_block_tflops", 1e12, fp8_product[1], by_product, by_product,
+            1.6),
     OWN("sm_clock_mhz", 1e6, sm_clock),
     OWN("memory_gbs", 1e9, memory_sheet),
     RATE("launch_us", 1e-6, launch_s, NULL),
@@ -228,9 +243,22 @@ static me_status load_like(const config_setting_t *group, const char *path,
     return status;
 }
 
+/** A file that was written before a rate was known need not have it. */
+static void take_stand_ins(me_rates *rates)
+{
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        const field *f = &fields[i];
+        if (f->stands_in != NULL && !(*value_of(rates, f) > 0)) {
+            *value_of(rates, f) =
+                f->share * *value_of(rates, find_field(f->stands_in));
+        }
+    }
+}
+
 static me_status check_complete(const char *path, me_diag *diag,
                                 me_rates *rates)
 {
+    take_stand_ins(rates);
     for (size_t i = 0; i < N_FIELDS; i++) {
         if (!fields[i].is_own && !(*value_of(rates, &fields[i]) > 0)) {
             return me_fail_at(diag, ME_ERR_CONFIG, path, 0,

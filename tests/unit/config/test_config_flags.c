@@ -115,7 +115,8 @@ static const char *const left_out[] = {
     EXPERTS "--tensor-model-parallel-size 2 "
             "--expert-tensor-parallel-num-weight-shards 4",
     EXPERTS "--moe-paged-stash --moe-paged-stash-page-size 128",
-    EXPERTS "--moe-use-upcycling --moe-upcycling-granularity 4",
+    EXPERTS "--moe-use-upcycling --moe-upcycling-granularity 4 "
+            "--save x --save-interval 5",
     EXPERTS "--moe-routing-trace-path x",
 };
 

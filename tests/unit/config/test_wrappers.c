@@ -138,7 +138,7 @@ static const struct {
      "--cpu-bind --gpu-bind --gpu-freq --gpus-per-socket --gres-flags "
      "--hint --jobid --mem --mem-bind --mem-per-cpu --mem-per-gpu "
      "--mincpus --mpi --multi-prog --network --nice --ntasks-per-core "
-     "--ntasks-per-gpu --ntasks-per-socket --open-mode --priority "
+     "--ntasks-per-socket --open-mode --priority "
      "--profile --prolog --epilog --propagate --reservation --signal "
      "--task-epilog --task-prolog --threads-per-core --time-min --tmp "
      "--comment --het-group --cpus-per-gpu --cores-per-socket "
