@@ -1,7 +1,7 @@
 /**
  * @file
- * Rows of the table in options.c that say how emerging optimizers step matrices,
- * written in that table's macros.
+ * Rows of the table in options.c that say how optimizers step, emerging ones
+ * matrices, written in that table's macros.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,7 +9,12 @@
 #define MEMEST_CONFIG_MUON_OPTIONS_H
 
 /* clang-format off */
-#define ME_MUON_OPTIONS \
+#define ME_STEP_OPTIONS \
+    DOUBLE("optimizer.weight_decay", "0.01", 0.0, 1e18, optimizer.weight_decay, \
+        "Weight decay; Megatron-LM's biases and norms have none, and plain " \
+        "PyTorch's default is 0 for adam and sgd."), \
+    DOUBLE("optimizer.sgd_momentum", "0.9", 0.0, 1e18, optimizer.sgd_momentum, \
+        "Momentum of sgd; 0 has no state, and is plain PyTorch's default."), \
     BOOL("optimizer.muon_nesterov", "false", optimizer.muon_nesterov, \
         "Muon: what it orthogonalises is between gradient and momentum."), \
     BOOL("optimizer.muon_split_qkv", "true", optimizer.muon_split_qkv, \

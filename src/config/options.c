@@ -302,12 +302,7 @@ BOOL("optimizer.saves_fully_reshardable", "false",
     "distributed optimizer's buckets on its GPU."),
 DOUBLE("optimizer.clip_grad", "1.0", 0.0, 1e18, optimizer.clip_grad,
     "Norm that gradients are clipped to; 0 does not clip."),
-DOUBLE("optimizer.weight_decay", "0.01", 0.0, 1e18, optimizer.weight_decay,
-    "Weight decay; Megatron-LM's biases and norms have none, and plain "
-    "PyTorch's default is 0 for adam and sgd."),
-DOUBLE("optimizer.sgd_momentum", "0.9", 0.0, 1e18, optimizer.sgd_momentum,
-    "Momentum of sgd; 0 has no state, and is plain PyTorch's default."),
-ME_MUON_OPTIONS
+ME_STEP_OPTIONS
 BOOL("optimizer.decoupled_lr", "false", optimizer.decoupled_lr,
     "Word embeddings and output layer have a learning rate of their own, and so "
     "a parameter group."),

@@ -192,8 +192,7 @@ extern const me_choice me_optimizer_kind_choices[];
 /** What may step all that Muon does not. */
 extern const me_choice me_scalar_optimizer_choices[];
 
-/** An emerging optimizer: it steps the matrices of a model's layers, and another
- *  one steps all else. */
+/** Does it step matrices of layers alone, beside another that steps the rest? */
 bool me_is_emerging_optimizer(me_optimizer_kind kind);
 
 /** Of a weight in parts Muon's ranks take their own, the whole, or all as one. */

@@ -45,7 +45,8 @@ static const host_costs megatron = {
             [ME_KERNEL_STRIDED] = {32, 32}, // with the view that it needs
             [ME_KERNEL_ELEMENTWISE] = {17, 24},
             [ME_KERNEL_CAST] = {17, 24},
-            [ME_KERNEL_QUANTIZE] = {179, 179}, // what a quantised layer takes more
+            [ME_KERNEL_QUANTIZE] = {179,
+                                    179}, // what a quantised layer takes more
             [ME_KERNEL_ACCUMULATE] = {60, 60}, // AccumulateGrad and its hook
             [ME_KERNEL_SILU] = {17, 24},
             [ME_KERNEL_GELU] = {17, 24},
