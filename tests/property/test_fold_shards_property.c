@@ -14,8 +14,9 @@ enum {
 };
 
 /** Counts of the first ranks, which may be all, as if each had run alone.
- *  @param sizes  layers, micro-batches and experts of a rank */
-static void write_tokens(me_random *random, const int64_t sizes[3],
+ *  @param sizes  layers, micro-batches and experts of a rank, and stages, each of
+ *  as many layers and of neighbouring ranks */
+static void write_tokens(me_random *random, const int64_t sizes[4],
                          int64_t world)
 {
     FILE *file = fopen(TOKENS_PATH, "wb");
@@ -25,9 +26,14 @@ static void write_tokens(me_random *random, const int64_t sizes[3],
     const int64_t dispatches = ITERATIONS * sizes[0] * sizes[1];
     for (int64_t i = 0; i < named * dispatches; i++) {
         const int64_t of_rank = i % dispatches;
+        const int64_t rank = i / dispatches;
+        const int64_t layer = of_rank / ITERATIONS % sizes[0];
+        if (layer / (sizes[0] / sizes[3]) != rank / (world / sizes[3])) {
+            continue; // another stage has it
+        }
         (void)fprintf(file, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
-                      of_rank % ITERATIONS, of_rank / ITERATIONS % sizes[0],
-                      of_rank / ITERATIONS / sizes[0], i / dispatches);
+                      of_rank % ITERATIONS, layer,
+                      of_rank / ITERATIONS / sizes[0], rank);
         for (int64_t k = 0; k < sizes[2]; k++) {
             (void)fprintf(file, " %" PRId32, me_random_in(random, 0, 60));
         }
@@ -88,7 +94,7 @@ static job make_sharded_job(me_random *random)
     if (routing == 0) {
         set_word(&j, "moe.routing=skewed:0.5");
     } else if (routing == 1) {
-        write_tokens(random, (int64_t[]){layers, rounds, experts},
+        write_tokens(random, (int64_t[]){layers, rounds, experts, pipeline},
                      tensor * pipeline * data);
         set_word(&j, "moe.tokens=" TOKENS_PATH);
         set_word(&j, "parallel.expert_tensor=1"); // no two share a token
