@@ -37,6 +37,7 @@ typedef struct me_model_config {
     me_activation activation;
     bool add_bias_linear;
     bool add_qkv_bias;
+    bool attention_output_gate; /**< a sigmoid of a part of the projection */
     bool qk_layernorm;
     bool qk_layernorm_across_heads; /**< of all at once, not of each */
     me_position_embedding position_embedding;

@@ -174,7 +174,7 @@ static void run_again(void *self, me_engine *e, me_tensor *const *gy)
     }
     me_launch_host(e, ME_HOST_CHECKPOINT);
     const me_context before = me_context_recompute(e);
-    me_tensor *again[ME_MAX_OUTPUTS] = {NULL, NULL, NULL};
+    me_tensor *again[ME_MAX_OUTPUTS] = {NULL};
     run_section(c->section, c->leaves, again);
     me_context_restore(e, before);
     const uint32_t n = c->n_outputs;

@@ -100,6 +100,9 @@ me_tensor *me_fused_weighted_swiglu(me_engine *e, me_tensor *x,
  *  which it saves as well. */
 me_tensor *me_fused_weighted_quick_geglu(me_engine *e, me_tensor *x,
                                          me_tensor *weights, me_tensor *offset);
+/** x · sigmoid(gate), in float32 between; @p gate may lie in a wider tensor, and
+ *  has the elements of @p x in shape of its own; saves both. */
+me_tensor *me_fused_output_gate(me_engine *e, me_tensor *x, me_tensor *gate);
 /** @} */
 
 #endif /* MEMEST_OPS_ELEMENTWISE_H */

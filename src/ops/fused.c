@@ -138,3 +138,41 @@ me_tensor *me_fused_weighted_quick_geglu(me_engine *e, me_tensor *x,
 {
     return weighted(e, &weighted_quick_geglu_op, x, weights, offset, true);
 }
+
+static const me_op output_gate_gradient = {"output_gate_backward",
+                                           .cost = ME_COST(COMPILED, 4, 2, 1)};
+static const me_op gate_gradient = {"output_gate_backward",
+                                    .cost = ME_COST(COMPILED, 4, 1, 1)};
+
+enum {
+    OUTPUT_GATE_SAVED_INPUT,
+    OUTPUT_GATE_SAVED_GATE
+};
+
+/** One kernel writes both gradients, each dense. */
+static void output_gate_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    const me_tensor *x = node->saved[OUTPUT_GATE_SAVED_INPUT];
+    const me_tensor *gate = node->saved[OUTPUT_GATE_SAVED_GATE];
+    gx[0] = me_kernel_like(e, &output_gate_gradient, ME_TENSORS(x, gy[0]));
+    gx[1] = me_kernel(e, &gate_gradient, ME_NO_TENSORS, (me_dtype)x->dtype,
+                      gate->shape);
+    me_compiled_run(e, ME_COMPILED_OUTPUT_GATE_BACKWARD, NULL);
+    me_clear(e, &node->saved[OUTPUT_GATE_SAVED_INPUT]); // as the list of its
+    me_clear(e, &node->saved[OUTPUT_GATE_SAVED_GATE]);  // arguments ends
+}
+
+static const me_op output_gate_op =
+    ME_OP("output_gate", NULL, ME_COST(COMPILED, 4, 2, 1),
+          "CompiledFunctionBackward", .backward = output_gate_backward);
+
+me_tensor *me_fused_output_gate(me_engine *e, me_tensor *x, me_tensor *gate)
+{
+    me_node *node = me_record2(e, &output_gate_op, x, gate);
+    me_save(e, node, OUTPUT_GATE_SAVED_INPUT, x);
+    me_save(e, node, OUTPUT_GATE_SAVED_GATE, gate);
+    me_tensor *y = me_kernel_like(e, &output_gate_op, ME_TENSORS(x));
+    me_compiled_run(e, ME_COMPILED_OUTPUT_GATE, NULL);
+    return me_output(e, node, y);
+}

@@ -13,7 +13,8 @@ static double product_weights(const me_config *c)
     const double queries = (double)m->num_attention_heads * d;
     const double keys = (double)m->num_query_groups * d;
     const double up = me_is_gated_activation(m->activation) ? 2 : 1;
-    const double attention = h * (queries + 2 * keys) + queries * h;
+    const double gate = m->attention_output_gate ? queries : 0;
+    const double attention = h * (queries + gate + 2 * keys) + queries * h;
     const double mlp = h * (double)m->ffn_hidden_size * (up + 1);
     return (double)m->num_layers * (attention + mlp) +
            h * (double)m->padded_vocab_size;

@@ -58,7 +58,7 @@ static double gates(const me_config *c)
     return me_is_gated_activation(c->model.activation) ? 2 : 1;
 }
 
-/** Matrices of queries, keys and values, and of the output. */
+/** Matrices of queries, gates, keys and values, and of the output. */
 static double attention_parameters(const me_config *c)
 {
     const me_model_config *m = &c->model;
@@ -69,7 +69,8 @@ static double attention_parameters(const me_config *c)
         return heads * (double)m->v_head_dim * h / t;
     }
     const double d = (double)m->kv_channels;
-    return h * d * (2 * heads + 2 * (double)m->num_query_groups) / t;
+    const double gates = m->attention_output_gate ? heads : 0;
+    return h * d * (2 * heads + gates + 2 * (double)m->num_query_groups) / t;
 }
 
 static bool is_split_evenly(const me_config *c)

@@ -22,7 +22,7 @@
 /** Of an operation; those of a list of tensors have more (me_record_wide()). */
 enum {
     ME_MAX_INPUTS = 6,
-    ME_MAX_OUTPUTS = 3,
+    ME_MAX_OUTPUTS = 4,
     ME_MAX_SAVED = 8,
     ME_MAX_LIST = 520
 };

@@ -32,6 +32,8 @@ const me_flag_rule me_flags_modelled[] = {
     {"--disable-bias-linear", .option = "model.add_bias_linear",
      .constant = "false"},
     {"--add-qkv-bias", .option = "model.add_qkv_bias", .constant = "true"},
+    {"--attention-output-gate", .option = "model.attention_output_gate",
+     .constant = "true"},
     {"--qk-layernorm", .option = "model.qk_layernorm", .constant = "true"},
     {"--position-embedding-type:learned_absolute|rope|yarn|mrope|relative|none",
      .option = "model.position_embedding_type", .effect = ME_EITHER(SOME)},

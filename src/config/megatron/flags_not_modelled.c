@@ -64,9 +64,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "fused kernels that pad routing maps and convert indices; "
              "without experts it only lets other flags pass",
      .effect = ME_EITHER(SMALL)},
-    {"--attention-output-gate",
-     .note = "gated attention output, more parameters",
-     .effect = ME_HIGHER(ANY)},
     {"--cache-mla-latents", .needs = "--multi-latent-attention",
      .note = "of inference: Megatron-LM stops at it in training",
      .effect = ME_EITHER(NONE)},

@@ -69,7 +69,8 @@ static uint64_t attention(const me_model_config *m)
     const uint64_t d = m->kv_channels;
     const uint64_t q = product(m->num_attention_heads, d);
     const uint64_t kv = product(product(2, m->num_query_groups), d);
-    uint64_t n = linear(m->hidden_size, sum(q, kv), m->add_qkv_bias);
+    const uint64_t gate = m->attention_output_gate ? q : 0;
+    uint64_t n = linear(m->hidden_size, sum(sum(q, gate), kv), m->add_qkv_bias);
     n = sum(n, linear(q, m->hidden_size, m->add_bias_linear));
     n = sum(n, !m->qk_layernorm ? 0 : query_key_norms(m));
     return sum(n, softmax_offset);

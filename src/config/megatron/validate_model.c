@@ -160,6 +160,31 @@ static me_status check_mtp_tied(const me_config *config, me_diag *diag)
                    (int)config->parallel.pipeline);
 }
 
+/** MLATransformerConfig: "Output gate is not supported for MLA yet." */
+static me_status check_output_gate(const me_config *config, me_diag *diag)
+{
+    if (!config->model.attention_output_gate) {
+        return ME_OK;
+    }
+    if (config->model.multi_latent_attention) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.attention_output_gate = true does not go with "
+                       "model.multi_latent_attention = true");
+    }
+    if (me_is_emerging_optimizer(config->optimizer.kind) &&
+        config->optimizer.muon_split_qkv) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.attention_output_gate = true does not go with "
+                       "optimizer.muon_split_qkv = true, whose parts of the "
+                       "projection leave the gate out");
+    }
+    return config->train.torch_compile
+               ? ME_OK
+               : me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "model.attention_output_gate = true with "
+                         "train.torch_compile = false is not modelled");
+}
+
 /** Megatron-Bridge's norm of a projection's output knows no bias that is still
  * to be added. */
 static me_status check_norms_and_bias(const me_config *config, me_diag *diag)
@@ -199,17 +224,11 @@ static me_status check_norms_of_heads(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_model_rules[] = {
-    check_latent_fusion,
-    check_latent_heads,
-    check_latent_recompute,
-    check_latent_rotary,
-    check_latent_ranks,
-    check_norms_and_bias,
-    check_norms_of_heads,
-    check_mtp_depths,
-    check_mtp_positions,
-    check_mtp_recompute,
-    check_mtp_distributed,
-    check_mtp_tied,
-    NULL,
+    check_latent_fusion,    check_latent_heads,
+    check_latent_recompute, check_latent_rotary,
+    check_latent_ranks,     check_output_gate,
+    check_norms_and_bias,   check_norms_of_heads,
+    check_mtp_depths,       check_mtp_positions,
+    check_mtp_recompute,    check_mtp_distributed,
+    check_mtp_tied,         NULL,
 };

@@ -5,8 +5,11 @@
 #include "nn/megatron/backend.h"
 #include "nn/megatron/fine_offload.h"
 #include "nn/megatron/rope.h"
+#include "ops/elementwise.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
+
+#include <string.h>
 
 static void mark_qk_norm(const me_norm *norm)
 {
@@ -42,7 +45,9 @@ void me_attention_create(me_nn *nn, me_module_id parent,
                 .name = "linear_qkv",
                 .parent = a->module,
                 .inputs = c->hidden_size,
-                .outputs = (heads + 2 * c->num_query_groups) * d,
+                .outputs = (heads * (c->attention_output_gate ? 2 : 1) +
+                            2 * c->num_query_groups) *
+                           d,
                 .has_norm = me_norms_are_fused(nn),
                 .has_bias = c->add_bias_linear || c->add_qkv_bias,
             });
@@ -121,7 +126,20 @@ static void norm_query_key(me_nn *nn, const me_attention *attention,
     }
 }
 
-/** Query, key and value; key and value are views of the mixed projection. */
+/** What there is of each query head of a rank: in the mixed projection, behind a
+ *  group's queries, and shared out like those. */
+static me_tensor *heads_of(me_nn *nn, me_tensor *part, uint64_t heads,
+                           bool shares_group)
+{
+    me_engine *e = nn->e;
+    me_tensor *y = me_reshape(e, part,
+                              ME_SHAPE(me_dim(part, 0), me_dim(part, 1), heads,
+                                       nn->config->model.kv_channels));
+    return shares_group ? select_heads(nn, y) : y;
+}
+
+/** Query, key, value and, where the output is gated, the gate: views of the mixed
+ *  projection, but for queries and gate of several groups. */
 static void query_key_value(me_nn *nn, const me_attention *attention,
                             me_tensor *x, me_tensor **qkv_out)
 {
@@ -139,18 +157,33 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
     if (shares_group) {
         mixed = me_rebind(e, mixed, select_group(nn, mixed));
     }
-    const uint64_t s = me_dim(mixed, 0);
-    const uint64_t b = me_dim(mixed, 1);
-    mixed = me_view(e, mixed, ME_SHAPE(s, b, g, (per_group + 2) * d));
-    me_split_last(e, mixed, 3, (uint64_t[]){per_group * d, d, d}, qkv_out);
-    qkv_out[0] = me_reshape(e, qkv_out[0], ME_SHAPE(s, b, g * per_group, d));
-    if (shares_group) {
-        qkv_out[0] = select_heads(nn, qkv_out[0]);
+    const bool is_gated = c->model.attention_output_gate;
+    const uint64_t of_queries = per_group * d;
+    const uint64_t sizes[] = {of_queries, of_queries, d, d};
+    mixed = me_view(e, mixed,
+                    ME_SHAPE(me_dim(mixed, 0), me_dim(mixed, 1), g,
+                             (is_gated ? of_queries : 0) + of_queries + 2 * d));
+    me_tensor *parts[4] = {NULL}; // query, gate, key, value
+    me_split_last(e, mixed, is_gated ? 4 : 3, is_gated ? sizes : sizes + 1,
+                  is_gated ? parts : parts + 1);
+    if (!is_gated) {
+        parts[0] = parts[1];
+        parts[1] = NULL;
     }
+    me_tensor *made[4] = {
+        heads_of(nn, parts[0], g * per_group, shares_group),
+        parts[2],
+        parts[3],
+        NULL,
+    };
     if (c->model.qk_layernorm) {
-        norm_query_key(nn, attention, qkv_out);
+        norm_query_key(nn, attention, made);
     }
-    me_leave_with(e, frame, 3, qkv_out);
+    if (is_gated) {
+        made[3] = heads_of(nn, parts[1], g * per_group, shares_group);
+    }
+    memcpy(qkv_out, made, sizeof made);
+    me_leave_with(e, frame, is_gated ? 4 : 3, qkv_out);
 }
 
 /** apply_rotary_pos_emb(): queries or keys, (s, b, a/t, d). */
@@ -205,7 +238,7 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
     }
     me_module_enter(e, attention->module);
     const me_frame frame = me_enter(e);
-    me_tensor *qkv[3] = {NULL, NULL, NULL}; // held to the end: a tuple
+    me_tensor *qkv[4] = {NULL}; // held to the end: a tuple; the last: a gate
     me_launch_host(e, ME_HOST_ATTENTION);
     me_offload_group group;
     x = me_offload_enter(nn, &group, ME_OFFLOAD_QKV_LINEAR, x);
@@ -220,6 +253,11 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
     }
     me_tensor *context =
         me_attention_run_core(nn, &attention->core_attention, turned, mask);
+    if (qkv[3] != NULL) {
+        context =
+            me_rebind(e, context, me_fused_output_gate(e, context, qkv[3]));
+        me_drop(e, qkv[3]);
+    }
     me_tensor *y = me_attention_project(nn, &attention->linear_proj, context);
 
     if (angles != NULL) { // the tuple goes, its last item first

@@ -20,7 +20,7 @@
 #include "tensor/autograd.h"
 
 enum {
-    ME_MTP_MAX_DEPTHS = ME_MAX_OUTPUTS - 1 /**< one node splits 1 + D pieces */
+    ME_MTP_MAX_DEPTHS = 2 /**< one node splits 1 + D pieces */
 };
 
 typedef struct me_mtp_layer {

@@ -45,6 +45,8 @@ static const char *const cases[][2] = {
     {FP8 "train.params_dtype=float16", "is modelled with train.params_dtype = "
                                        "bfloat16 (--bf16) alone"},
     {FP8 "train.te_op_fuser=true", "train.te_op_fuser = true is not modelled"},
+    {FP8 "model.attention_output_gate=true train.torch_compile=false",
+     "train.torch_compile = false is not modelled"},
     {FP8 "parallel.pipeline=2 pipeline.schedule=zbh1",
      "an order of pipeline.schedule"},
     {FP8 "parallel.torch_fsdp2=true "

@@ -68,6 +68,7 @@ static const struct {
     {SMALL "model.add_bias_linear=false model.add_qkv_bias=true",
      GPT - 8 - 32 - 8},
     {SMALL "model.softmax_type=learnable", GPT + 2},
+    {SMALL "model.attention_output_gate=true", GPT + 8 * 8 + 8},
     {SMALL "moe.num_experts=4 moe.ffn_hidden_size=3",
      GPT - MLP + 4 * 8 + 4 + 4 * (2 * 8 * 3 + 3 + 8)},
     {SMALL "moe.num_experts=4 moe.layer_freq=[0]", GPT},

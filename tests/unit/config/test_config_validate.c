@@ -183,6 +183,8 @@ static const char *const rule_cases[][2] = {
     {"impl.transformer=transformer_engine model.fp32_residual_connection=true",
      "does not go with impl.transformer"},
     {"model.activation=squared_relu", "does not go with"},
+    {"model.attention_output_gate=true optimizer.kind=muon",
+     "optimizer.muon_split_qkv"},
     {"model.activation=squared_relu train.bias_gelu_fusion=false", ""},
     {"model.activation=quick_geglu",
      "model.activation = quick_geglu: set it to false"},
