@@ -5,7 +5,6 @@
 #include "app/command_job.h"
 #include "app/estimate_command.h"
 #include "app/output.h"
-#include "base/alloc.h"
 #include "base/outfile.h"
 #include "base/progress.h"
 #include "base/workers.h"
@@ -45,7 +44,7 @@ static int32_t rank_of(const me_cli *cli)
     return cli->rank < 0 ? 0 : cli->rank;
 }
 
-/** As a snapshot, to the end of the rank's trace. */
+/** As a snapshot, to the point where the rank's report ends. */
 static me_status read_snapshot(void *self, const me_traced *traced,
                                me_diag *diag)
 {
@@ -57,30 +56,27 @@ static me_status read_snapshot(void *self, const me_traced *traced,
     if (status != ME_OK) {
         return status;
     }
-    me_pool_listed *blocks = NULL;
-    uint32_t n_blocks = 0;
-    status = me_pool_list(traced->pool, &blocks, &n_blocks);
-    if (status != ME_OK) {
-        return me_fail(diag, status, "no host memory for the snapshot");
-    }
     const me_memory_snapshot snapshot = {
         .trace = traced->trace,
         .tree = traced->tree,
-        .blocks = blocks,
-        .n_blocks = n_blocks,
+        .n_entries = traced->n_entries,
+        .blocks = traced->blocks,
+        .n_blocks = traced->n_blocks,
         .alloc_conf_text = config->device.alloc_conf,
         .conf = &conf,
     };
-    status = me_memory_snapshot_write(&snapshot, t->format->is_binary,
-                                      t->stream, diag);
-    me_free(blocks);
-    return status;
+    return me_memory_snapshot_write(&snapshot, t->format->is_binary, t->stream,
+                                    diag);
 }
 
 static me_status write_snapshot(trace *t, FILE *stream, me_diag *diag)
 {
     const me_trace_reader reader = {
-        .iteration = -2, .read = read_snapshot, .self = t};
+        .iteration = -2,
+        .lists_blocks = true,
+        .read = read_snapshot,
+        .self = t,
+    };
     t->stream = stream;
     return me_run_trace(t->run, rank_of(t->cli), &reader, diag);
 }

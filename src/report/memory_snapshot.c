@@ -201,8 +201,9 @@ static void find_makers(writing *x)
 me_status me_memory_snapshot_write(const me_memory_snapshot *snapshot,
                                    bool is_pickle, FILE *stream, me_diag *diag)
 {
-    writing x = {.s = snapshot};
-    x.entries = me_memory_trace_entries(snapshot->trace, &x.n_entries);
+    uint32_t n_traced = 0;
+    writing x = {.s = snapshot, .n_entries = snapshot->n_entries};
+    x.entries = me_memory_trace_entries(snapshot->trace, &n_traced);
     x.live = me_alloc(snapshot->n_blocks, sizeof *x.live, "report.snapshot");
     me_status status = x.live == NULL
                            ? ME_ERR_NOMEM

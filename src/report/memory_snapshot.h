@@ -19,8 +19,9 @@
 /** What is written. All borrowed. */
 typedef struct me_memory_snapshot {
     const me_memory_trace *trace;
+    uint32_t n_entries; /**< of it, that are written: the first ones */
     const me_module_tree *tree;
-    const me_pool_listed *blocks; /**< at the end, by address */
+    const me_pool_listed *blocks; /**< behind them, by address */
     uint32_t n_blocks;
     const char *alloc_conf_text; /**< as given; "" */
     const me_alloc_conf *conf;

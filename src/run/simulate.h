@@ -58,14 +58,18 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
 
 /** A rank's memory as it was traced; borrowed while it is told. */
 typedef struct me_traced {
-    const me_memory_trace *trace;
+    const me_memory_trace *trace; /**< of the whole run */
     const me_module_tree *tree;
-    const me_pool *pool; /**< at the end */
+    const me_pool_listed *blocks; /**< at the last point, by address; of a
+                                       reader that lists them */
+    uint32_t n_blocks;
+    uint32_t n_entries; /**< of the trace, up to there */
 } me_traced;
 
 /** Who reads a trace. */
 typedef struct me_trace_reader {
     int32_t iteration; /**< whose marks are kept; below -1: none */
+    bool lists_blocks; /**< where a report ends: at the last point */
     /** @return ME_OK, or the failure that ends it */
     me_status (*read)(void *self, const me_traced *traced, me_diag *diag);
     void *self;
