@@ -182,6 +182,27 @@ const char *me_config_variable(const me_config *config, const char *name)
     return value;
 }
 
+/** PyTorch looks at the older name only where the newer one is not set. */
+static bool is_allocator_conf(const me_config *config, const char *name)
+{
+    return strcmp(name, "PYTORCH_ALLOC_CONF") == 0 ||
+           (strcmp(name, "PYTORCH_CUDA_ALLOC_CONF") == 0 &&
+            me_config_variable(config, "PYTORCH_ALLOC_CONF") == NULL);
+}
+
+me_status me_config_keep_variable(me_config *config, const char *name,
+                                  const char *value, me_diag *diag)
+{
+    const me_status status =
+        me_flag_list_add(config, &config->environment, name, value, diag);
+    if (status != ME_OK || value == NULL || !is_allocator_conf(config, name)) {
+        return status;
+    }
+    const me_origin origin = {.name = name};
+    return me_option_set(me_option_find("device.alloc_conf"), config, value,
+                         &origin, diag);
+}
+
 me_status me_config_finish(me_config *config, int32_t num_processes,
                            me_diag *diag)
 {

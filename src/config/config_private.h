@@ -75,6 +75,17 @@ me_status me_flag_list_add(me_config *config, me_flag_list *list,
                            const char *flag, const char *note,
                            me_diag *diag) ME_MUST_CHECK;
 
+/**
+ * Keep a variable of the job's environment, and take the allocator's settings
+ * from it; the texts are copied. Local.
+ *
+ * @param value  NULL: it is passed on, and memest cannot see it
+ * @return ME_OK; ME_ERR_NOMEM; as me_config_set() of device.alloc_conf
+ */
+me_status me_config_keep_variable(me_config *config, const char *name,
+                                  const char *value,
+                                  me_diag *diag) ME_MUST_CHECK;
+
 /** Is @p flag in the list? */
 bool me_flag_list_has(const me_flag_list *list, const char *flag);
 

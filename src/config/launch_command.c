@@ -89,29 +89,13 @@ static bool is_assignment(const char *word)
                         "0123456789") == n;
 }
 
-/** PyTorch looks at the older name only where the newer one is not set. */
-static bool is_allocator_conf(const walk *w, const char *name)
-{
-    return strcmp(name, "PYTORCH_ALLOC_CONF") == 0 ||
-           (strcmp(name, "PYTORCH_CUDA_ALLOC_CONF") == 0 &&
-            me_config_variable(w->config, "PYTORCH_ALLOC_CONF") == NULL);
-}
-
 static me_status keep_variable(walk *w, const char *name, const char *value)
 {
     if (value != NULL && me_launch_ranks_variable(&w->ranks, name, value)) {
         return ME_OK;
     }
-    me_status status = me_flag_list_add(w->config, &w->config->environment,
-                                        name, value, w->diag);
-    if (status != ME_OK || value == NULL) {
-        return status;
-    }
-    if (is_allocator_conf(w, name)) {
-        const me_origin origin = {.name = name};
-        status = me_option_set(me_option_find("device.alloc_conf"), w->config,
-                               value, &origin, w->diag);
-    } else if (strcmp(name, "WORLD_SIZE") == 0) {
+    me_status status = me_config_keep_variable(w->config, name, value, w->diag);
+    if (status == ME_OK && value != NULL && strcmp(name, "WORLD_SIZE") == 0) {
         w->ranks.environment.is_used = true;
         status = read_count(w, name, value, &w->ranks.environment.ranks);
     }

@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/flags.h"
+#include "config/megatron/leaf_variables.h"
 #include "config/megatron/megatron_arguments.h"
 
 #include <stdio.h>
@@ -125,26 +126,11 @@ bool me_leaf_is_named(const me_yaml_leaf *leaf, const char *names)
     return false;
 }
 
-/** Is a part of the path among @p words? */
-static bool has_part(const char *path, const char *const *words)
-{
-    for (const char *at = path; *at != '\0';) {
-        const size_t n = strcspn(at, ".");
-        for (size_t i = 0; words[i] != NULL; i++) {
-            if (strlen(words[i]) == n && strncmp(at, words[i], n) == 0) {
-                return true;
-            }
-        }
-        at += n + (at[n] == '.');
-    }
-    return false;
-}
-
 static bool is_quiet(const reading *r, const me_yaml_leaf *leaf)
 {
-    return has_part(leaf->path, me_yaml_quiet) ||
+    return me_leaf_has_part(leaf->path, me_yaml_quiet) ||
            (r->trainer->quiet != NULL &&
-            has_part(leaf->path, r->trainer->quiet));
+            me_leaf_has_part(leaf->path, r->trainer->quiet));
 }
 
 /** `AttnBackend.auto` and `torch.bfloat16` are what stands behind the dot, where
@@ -361,6 +347,9 @@ static me_status take(reading *r, const me_yaml_leaf *leaf)
     if (me_yaml_is_null(leaf) || leaf->n_values == 0 ||
         me_leaf_ends(leaf->path, "_target_")) {
         return ME_OK;
+    }
+    if (me_leaf_is_variable(leaf)) {
+        return me_leaf_take_variable(r->config, leaf, r->diag);
     }
     if (!leaf->is_list && (matters(r, leaf) || leaf->values[0][0] != '$')) {
         const me_status status = resolve(r, leaf, &value);

@@ -98,8 +98,6 @@ const char *const me_yaml_quiet[] = {
     "rerun_state_machine",
     "scheduler",
     "sched",
-    "env_vars",
-    "envs",
     "hydra",
     "defaults",
     "cluster",

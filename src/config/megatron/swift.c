@@ -113,7 +113,6 @@ static const char *const quiet[] = {
     "modules_to_save",
     "freeze_vit",
     "freeze_aligner",
-    "ENV",
     "wandb_exp_name",
     "columns",
     "attn_impl",

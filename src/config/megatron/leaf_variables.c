@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/megatron/leaf_variables.h"
+
+#include "config/config_private.h"
+
+#include <string.h>
+
+bool me_leaf_has_part(const char *path, const char *const *words)
+{
+    for (const char *at = path; *at != '\0';) {
+        const size_t n = strcspn(at, ".");
+        for (size_t i = 0; words[i] != NULL; i++) {
+            if (strlen(words[i]) == n && strncmp(at, words[i], n) == 0) {
+                return true;
+            }
+        }
+        at += n + (at[n] == '.');
+    }
+    return false;
+}
+
+bool me_leaf_is_variable(const me_yaml_leaf *leaf)
+{
+    static const char *const sections[] = {"ENV", "envs", "env_vars", NULL};
+    return !leaf->is_list && me_leaf_has_part(leaf->path, sections);
+}
+
+me_status me_leaf_take_variable(me_config *config, const me_yaml_leaf *leaf,
+                                me_diag *diag)
+{
+    const char *name = leaf->key;
+    if (me_flag_list_has(&config->environment, name)) {
+        return ME_OK;
+    }
+    const char *value = leaf->values[0];
+    return me_config_keep_variable(config, name, value[0] == '$' ? NULL : value,
+                                   diag);
+}

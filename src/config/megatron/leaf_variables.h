@@ -1,0 +1,31 @@
+/**
+ * @file
+ * The job's environment in a file of keys with values: `ENV` of ms-swift's,
+ * `envs` of FlagScale's, `env_vars` of others'.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_MEGATRON_LEAF_VARIABLES_H
+#define MEMEST_CONFIG_MEGATRON_LEAF_VARIABLES_H
+
+#include "base/yaml_text.h"
+#include "config/config.h"
+
+#include <stdbool.h>
+
+/** Is a part of @p path, between dots, among @p words, which end with NULL?
+ *  Local. */
+bool me_leaf_has_part(const char *path, const char *const *words);
+
+/** Does the leaf stand in a section of environment variables? Local. */
+bool me_leaf_is_variable(const me_yaml_leaf *leaf);
+
+/**
+ * Keep the variable; one that the launch command sets holds. Local.
+ *
+ * @return as me_config_keep_variable()
+ */
+me_status me_leaf_take_variable(me_config *config, const me_yaml_leaf *leaf,
+                                me_diag *diag) ME_MUST_CHECK;
+
+#endif /* MEMEST_CONFIG_MEGATRON_LEAF_VARIABLES_H */
