@@ -170,7 +170,10 @@ static const me_wrapper wrappers[] = {
 /** `_` counts as `-`, on both sides. */
 static char folded(char c)
 {
-    return c == '_' ? '-' : c;
+    if (c == '_') {
+        return '-';
+    }
+    return c;
 }
 
 static bool has_name(const char *names, const char *name, size_t length)

@@ -423,8 +423,8 @@ static void test_contradictions__what_goes_together(void **state)
     static const char *const right[] = {
         "--lr-warmup-samples 0 --lr-warmup-fraction 0.1 --lr-warmup-iters 0",
         "--train-samples 100 --skip-train",
-        "--start-weight-decay 0.1 --end-weight-decay 0.1 "
-        "--weight-decay-incr-style linear",
+        ("--start-weight-decay 0.1 --end-weight-decay 0.1 "
+         "--weight-decay-incr-style linear"),
         "--no-position-embedding --use-rotary-position-embeddings",
         "--lr 1e-4 --min-lr 1e-4",
         "--log-memory-interval 200",

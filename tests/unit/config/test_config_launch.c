@@ -28,170 +28,170 @@ static me_status read_command(me_config *config, const char *command,
     return me_config_read_launch(config, count, words, diag);
 }
 
+static const struct {
+    const char *command;
+    int32_t world_size;
+} world_sizes[] = {
+    {"torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py", 16},
+    {"torchrun --nproc_per_node=8 --nnodes=2 a/b/pretrain_gpt.py", 16},
+    {"torchrun --standalone --nproc-per-node 4 pretrain_gpt.py", 4},
+    {"torchrun pretrain_gpt.py", 1},
+    {"/usr/bin/python3.12 -u -m torch.distributed.run --nproc-per-node 4 "
+     "pretrain_gpt.py",
+     4},
+    {"python -m torch.distributed.launch --nproc_per_node=2 --use_env "
+     "--master_port 29500 pretrain_gpt.py",
+     2},
+    {"python pretrain_gpt.py", 0},
+    {"python -m pretrain_gpt", 0},
+    {"torchrun --nproc-per-node 2 -m my.pretrain_gpt", 2},
+    {"deepspeed --num_gpus 4 --num_nodes 2 pretrain_gpt.py", 8},
+    {"deepspeed --include localhost:0,1 pretrain_gpt.py", 8},
+    {"deepspeed --num_nodes 2 --hostfile h pretrain_gpt.py", 16},
+    {"accelerate launch --num_processes 6 --num_machines 3 "
+     "pretrain_gpt.py",
+     6},
+    {"accelerate launch --multi_gpu pretrain_gpt.py", 8},
+    {"srun --gpus-per-node h100:4 accelerate launch pretrain_gpt.py", 4},
+    {"srun -n 4 ./launch.sh pretrain_gpt.py", 4},
+    {"python3 elastic_launcher.py --nproc-per-node 8 --nnodes=2 --mine 3 -- "
+     "python3 pretrain_gpt.py",
+     16},
+    {"WORLD_SIZE=8 python pretrain_gpt.py", 8},
+    {"srun -n 16 python pretrain_gpt.py", 16},
+    {"srun -n16 python pretrain_gpt.py", 16},
+    {"srun --ntasks=16 -l --mpi=pmix python pretrain_gpt.py", 16},
+    {"srun -N 2 --ntasks-per-node=8 python pretrain_gpt.py", 16},
+    {"srun -N 2 --ntasks-per-node 1 --gpus-per-node 8 torchrun "
+     "--nnodes 2 --nproc-per-node 8 pretrain_gpt.py",
+     16},
+    {"SLURM_NTASKS_PER_NODE=8 srun -N 2 python pretrain_gpt.py", 16},
+    {"SLURM_NNODES=2 srun --ntasks-per-node 8 python pretrain_gpt.py", 16},
+    {"SLURM_NTASKS=16 srun python pretrain_gpt.py", 16},
+    {"SLURM_NTASKS=16 srun -n 8 python pretrain_gpt.py", 8},
+    {"mpirun -np 8 python pretrain_gpt.py", 8},
+    {"mpirun --npernode 4 -H a,b python pretrain_gpt.py", 8},
+    {"mpirun -N 4 --host a:4,b:4 python pretrain_gpt.py", 8},
+    {"mpirun --host a:4,b:4 python pretrain_gpt.py", 8},
+    {"mpirun --host a:3 --host b,b,c:2 python pretrain_gpt.py", 7},
+    {"mpirun --host a,a,a python pretrain_gpt.py", 3},
+    {"mpirun -N 2 --host a,a,b python pretrain_gpt.py", 4},
+    {"mpirun --map-by ppr:4:node -H a,b python pretrain_gpt.py", 8},
+    {"mpirun --map-by ppr:4:node:pe=2 -H a,b python pretrain_gpt.py", 8},
+    {"mpirun --map-by slot -H a,b python pretrain_gpt.py", 2},
+    {"mpirun --pernode -H a:8,b:8 python pretrain_gpt.py", 2},
+    {"mpirun -n 3 --npernode 4 -H a:4 python pretrain_gpt.py", 3},
+    {"mpirun -n 3 --map-by ppr:2:socket python pretrain_gpt.py", 3},
+    {"mpirun --npernode 4 python pretrain_gpt.py", 4},
+    {"SLURM_NNODES=2 mpirun --npernode 4 python pretrain_gpt.py", 8},
+    {"srun -N 2 --gpus-per-node=4 --ntasks-per-gpu=1 python "
+     "pretrain_gpt.py",
+     8},
+    {"srun --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 8},
+    {"srun -G h100:8 --ntasks-per-gpu=2 python pretrain_gpt.py", 16},
+    {"srun --gres=gpu:4 --ntasks-per-gpu=1 python pretrain_gpt.py", 4},
+    {"srun -n 2 --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 2},
+    {"torchrun --nproc-per-node 2 -- pretrain_gpt.py", 2},
+    {"srun -n 4 -- python pretrain_gpt.py", 4},
+    {"mpiexec -n 8 --bind-to none -x NCCL_DEBUG=INFO --mca btl self "
+     "python pretrain_gpt.py",
+     8},
+    {"nohup env -u FOO A=B numactl --cpunodebind=0 torchrun "
+     "--nproc-per-node=2 pretrain_gpt.py",
+     2},
+    {"--bf16", 0},
+};
+
 static void test_launch__world_sizes(void **state)
 {
     (void)state;
-
-    static const struct {
-        const char *command;
-        int32_t world_size;
-    } cases[] = {
-        {"torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py", 16},
-        {"torchrun --nproc_per_node=8 --nnodes=2 a/b/pretrain_gpt.py", 16},
-        {"torchrun --standalone --nproc-per-node 4 pretrain_gpt.py", 4},
-        {"torchrun pretrain_gpt.py", 1},
-        {"/usr/bin/python3.12 -u -m torch.distributed.run --nproc-per-node 4 "
-         "pretrain_gpt.py",
-         4},
-        {"python -m torch.distributed.launch --nproc_per_node=2 --use_env "
-         "--master_port 29500 pretrain_gpt.py",
-         2},
-        {"python pretrain_gpt.py", 0},
-        {"python -m pretrain_gpt", 0},
-        {"torchrun --nproc-per-node 2 -m my.pretrain_gpt", 2},
-        {"deepspeed --num_gpus 4 --num_nodes 2 pretrain_gpt.py", 8},
-        {"deepspeed --include localhost:0,1 pretrain_gpt.py", 8},
-        {"deepspeed --num_nodes 2 --hostfile h pretrain_gpt.py", 16},
-        {"accelerate launch --num_processes 6 --num_machines 3 "
-         "pretrain_gpt.py",
-         6},
-        {"accelerate launch --multi_gpu pretrain_gpt.py", 8},
-        {"srun --gpus-per-node h100:4 accelerate launch pretrain_gpt.py", 4},
-        {"srun -n 4 ./launch.sh pretrain_gpt.py", 4},
-        {"python3 elastic_launcher.py --nproc-per-node 8 --nnodes=2 --mine 3 -- "
-         "python3 pretrain_gpt.py",
-         16},
-        {"WORLD_SIZE=8 python pretrain_gpt.py", 8},
-        {"srun -n 16 python pretrain_gpt.py", 16},
-        {"srun -n16 python pretrain_gpt.py", 16},
-        {"srun --ntasks=16 -l --mpi=pmix python pretrain_gpt.py", 16},
-        {"srun -N 2 --ntasks-per-node=8 python pretrain_gpt.py", 16},
-        {"srun -N 2 --ntasks-per-node 1 --gpus-per-node 8 torchrun "
-         "--nnodes 2 --nproc-per-node 8 pretrain_gpt.py",
-         16},
-        {"SLURM_NTASKS_PER_NODE=8 srun -N 2 python pretrain_gpt.py", 16},
-        {"SLURM_NNODES=2 srun --ntasks-per-node 8 python pretrain_gpt.py", 16},
-        {"SLURM_NTASKS=16 srun python pretrain_gpt.py", 16},
-        {"SLURM_NTASKS=16 srun -n 8 python pretrain_gpt.py", 8},
-        {"mpirun -np 8 python pretrain_gpt.py", 8},
-        {"mpirun --npernode 4 -H a,b python pretrain_gpt.py", 8},
-        {"mpirun -N 4 --host a:4,b:4 python pretrain_gpt.py", 8},
-        {"mpirun --host a:4,b:4 python pretrain_gpt.py", 8},
-        {"mpirun --host a:3 --host b,b,c:2 python pretrain_gpt.py", 7},
-        {"mpirun --host a,a,a python pretrain_gpt.py", 3},
-        {"mpirun -N 2 --host a,a,b python pretrain_gpt.py", 4},
-        {"mpirun --map-by ppr:4:node -H a,b python pretrain_gpt.py", 8},
-        {"mpirun --map-by ppr:4:node:pe=2 -H a,b python pretrain_gpt.py", 8},
-        {"mpirun --map-by slot -H a,b python pretrain_gpt.py", 2},
-        {"mpirun --pernode -H a:8,b:8 python pretrain_gpt.py", 2},
-        {"mpirun -n 3 --npernode 4 -H a:4 python pretrain_gpt.py", 3},
-        {"mpirun -n 3 --map-by ppr:2:socket python pretrain_gpt.py", 3},
-        {"mpirun --npernode 4 python pretrain_gpt.py", 4},
-        {"SLURM_NNODES=2 mpirun --npernode 4 python pretrain_gpt.py", 8},
-        {"srun -N 2 --gpus-per-node=4 --ntasks-per-gpu=1 python "
-         "pretrain_gpt.py",
-         8},
-        {"srun --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 8},
-        {"srun -G h100:8 --ntasks-per-gpu=2 python pretrain_gpt.py", 16},
-        {"srun --gres=gpu:4 --ntasks-per-gpu=1 python pretrain_gpt.py", 4},
-        {"srun -n 2 --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 2},
-        {"torchrun --nproc-per-node 2 -- pretrain_gpt.py", 2},
-        {"srun -n 4 -- python pretrain_gpt.py", 4},
-        {"mpiexec -n 8 --bind-to none -x NCCL_DEBUG=INFO --mca btl self "
-         "python pretrain_gpt.py",
-         8},
-        {"nohup env -u FOO A=B numactl --cpunodebind=0 torchrun "
-         "--nproc-per-node=2 pretrain_gpt.py",
-         2},
-        {"--bf16", 0},
-    };
-
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(world_sizes); i++) {
         me_diag diag = {0};
         me_config *config = me_config_create();
-        const me_status status = read_command(config, cases[i].command, &diag);
+        const me_status status =
+            read_command(config, world_sizes[i].command, &diag);
         if (status != ME_OK) {
-            fail_msg("%s: %s", cases[i].command, diag.text);
+            fail_msg("%s: %s", world_sizes[i].command, diag.text);
         }
-        assert_int_equal(config->parallel.world_size, cases[i].world_size);
+        assert_int_equal(config->parallel.world_size,
+                         world_sizes[i].world_size);
         me_config_destroy(config);
     }
 }
 
+static const struct {
+    const char *command;
+    me_status status;
+    const char *part;
+} wrong_commands[] = {
+    {"", ME_ERR_SYNTAX, "without a script"},
+    {"torchrun --nproc-per-node 8", ME_ERR_SYNTAX, "without a script"},
+    {"torchrun --nproc-per-node", ME_ERR_SYNTAX, "has no value"},
+    {"torchrun --nnodes 1:4 pretrain_gpt.py", ME_ERR_CONFIG,
+     "--nnodes 1:4: must be a whole number from 1 to 16777216; a range"},
+    {"torchrun --nproc-per-node gpu pretrain_gpt.py", ME_ERR_CONFIG,
+     "number of GPUs of a node"},
+    {"torchrun --nnodes $N pretrain_gpt.py", ME_ERR_CONFIG,
+     "the shell has not put in"},
+    {"torchrun --nnodes 16777216 --nproc-per-node 8 pretrain_gpt.py",
+     ME_ERR_CONFIG, "parallel.world_size = 134217728"},
+    {"torchrun --new-option 3 pretrain_gpt.py", ME_ERR_CONFIG,
+     "does not know --new-option of torchrun"},
+    {"mpirun --host a:auto,b python pretrain_gpt.py", ME_ERR_CONFIG,
+     "mpirun --host a:auto,b: memest cannot tell how many ranks"},
+    {"mpirun --map-by ppr:2:socket -H a,b python pretrain_gpt.py",
+     ME_ERR_CONFIG, "mpirun --map-by ppr:2:socket: memest cannot tell"},
+    {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", ME_ERR_CONFIG,
+     "cannot tell how many GPUs there are: give --gpus or --ntasks"},
+    {"srun -n 8 --gres=gpu:a100:2 --gpus=h100:8 python pretrain_gpt.py",
+     ME_ERR_CONFIG, "GPUs of two types, h100 being the last"},
+    {"bash -c x", ME_ERR_CONFIG, "'bash' is not read"},
+    {"horovodrun pretrain_gpt.py", ME_ERR_CONFIG, "'horovodrun' is not read"},
+    {"deepspeed --numgpus 8 pretrain_gpt.py", ME_ERR_CONFIG,
+     "does not know --numgpus of deepspeed"},
+    {"python -c x", ME_ERR_CONFIG, "command in quotes"},
+    {"torchrun pretrain_t5.py", ME_ERR_UNSUPPORTED,
+     "'pretrain_t5.py' is not modelled"},
+    {"fish pretrain_gpt.py", ME_ERR_UNSUPPORTED,
+     "'fish' is no program that memest knows"},
+    {"torchrun pretrain_t5.py --num-layers 2 --hidden-size 64",
+     ME_ERR_UNSUPPORTED, "'pretrain_t5.py' builds no GPT"},
+    {"torchrun tools/run_text_generation_server.py --num-layers 2 "
+     "--hidden-size 64",
+     ME_ERR_UNSUPPORTED, "'run_text_generation_server.py' builds no GPT"},
+    {"torchrun -m torchtitan.train --module llama3 --config llama3_8b "
+     "--training.local_batch_size 2",
+     ME_ERR_UNSUPPORTED,
+     "'--module' picks a configuration that torchtitan has as a program "
+     "since 2026"},
+    {"torchrun -m torchtitan.train --config llama3_8b", ME_ERR_UNSUPPORTED,
+     "'--config' picks a configuration"},
+    {"torchrun -m torchtitan.train --modules llama3", ME_ERR_SYNTAX,
+     "'--modules' is no flag of torchtitan's"},
+    {"torchrun train.py --hidden-size 64", ME_ERR_UNSUPPORTED,
+     "no flag of torchtitan's"},
+    {"torchrun pretrain_qwen.py --micro-batch-size 1", ME_ERR_UNSUPPORTED,
+     "'pretrain_qwen.py' is not modelled"},
+    {"python pretrain_gpt.py --hiden-size 4", ME_ERR_CONFIG,
+     "--hiden-size: Megatron-LM core_v0.19.0 has no such flag (did you mean "
+     "--hidden-size?)"},
+    {"python pretrain_gpt.py --quite-another", ME_ERR_CONFIG,
+     "has no such flag; --unknown warn"},
+    {"python pretrain_gpt.py 4", ME_ERR_SYNTAX, "'4' belongs to no flag"},
+};
+
 static void test_launch__commands_that_are_wrong(void **state)
 {
     (void)state;
-
-    static const struct {
-        const char *command;
-        me_status status;
-        const char *part;
-    } cases[] = {
-        {"", ME_ERR_SYNTAX, "without a script"},
-        {"torchrun --nproc-per-node 8", ME_ERR_SYNTAX, "without a script"},
-        {"torchrun --nproc-per-node", ME_ERR_SYNTAX, "has no value"},
-        {"torchrun --nnodes 1:4 pretrain_gpt.py", ME_ERR_CONFIG,
-         "--nnodes 1:4: must be a whole number from 1 to 16777216; a range"},
-        {"torchrun --nproc-per-node gpu pretrain_gpt.py", ME_ERR_CONFIG,
-         "number of GPUs of a node"},
-        {"torchrun --nnodes $N pretrain_gpt.py", ME_ERR_CONFIG,
-         "the shell has not put in"},
-        {"torchrun --nnodes 16777216 --nproc-per-node 8 pretrain_gpt.py",
-         ME_ERR_CONFIG, "parallel.world_size = 134217728"},
-        {"torchrun --new-option 3 pretrain_gpt.py", ME_ERR_CONFIG,
-         "does not know --new-option of torchrun"},
-        {"mpirun --host a:auto,b python pretrain_gpt.py", ME_ERR_CONFIG,
-         "mpirun --host a:auto,b: memest cannot tell how many ranks"},
-        {"mpirun --map-by ppr:2:socket -H a,b python pretrain_gpt.py",
-         ME_ERR_CONFIG, "mpirun --map-by ppr:2:socket: memest cannot tell"},
-        {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", ME_ERR_CONFIG,
-         "cannot tell how many GPUs there are: give --gpus or --ntasks"},
-        {"srun -n 8 --gres=gpu:a100:2 --gpus=h100:8 python pretrain_gpt.py",
-         ME_ERR_CONFIG, "GPUs of two types, h100 being the last"},
-        {"bash -c x", ME_ERR_CONFIG, "'bash' is not read"},
-        {"horovodrun pretrain_gpt.py", ME_ERR_CONFIG,
-         "'horovodrun' is not read"},
-        {"deepspeed --numgpus 8 pretrain_gpt.py", ME_ERR_CONFIG,
-         "does not know --numgpus of deepspeed"},
-        {"python -c x", ME_ERR_CONFIG, "command in quotes"},
-        {"torchrun pretrain_t5.py", ME_ERR_UNSUPPORTED,
-         "'pretrain_t5.py' is not modelled"},
-        {"fish pretrain_gpt.py", ME_ERR_UNSUPPORTED,
-         "'fish' is no program that memest knows"},
-        {"torchrun pretrain_t5.py --num-layers 2 --hidden-size 64",
-         ME_ERR_UNSUPPORTED, "'pretrain_t5.py' builds no GPT"},
-        {"torchrun tools/run_text_generation_server.py --num-layers 2 "
-         "--hidden-size 64",
-         ME_ERR_UNSUPPORTED, "'run_text_generation_server.py' builds no GPT"},
-        {"torchrun -m torchtitan.train --module llama3 --config llama3_8b "
-         "--training.local_batch_size 2",
-         ME_ERR_UNSUPPORTED,
-         "'--module' picks a configuration that torchtitan has as a program "
-         "since 2026"},
-        {"torchrun -m torchtitan.train --config llama3_8b", ME_ERR_UNSUPPORTED,
-         "'--config' picks a configuration"},
-        {"torchrun -m torchtitan.train --modules llama3", ME_ERR_SYNTAX,
-         "'--modules' is no flag of torchtitan's"},
-        {"torchrun train.py --hidden-size 64", ME_ERR_UNSUPPORTED,
-         "no flag of torchtitan's"},
-        {"torchrun pretrain_qwen.py --micro-batch-size 1", ME_ERR_UNSUPPORTED,
-         "'pretrain_qwen.py' is not modelled"},
-        {"python pretrain_gpt.py --hiden-size 4", ME_ERR_CONFIG,
-         "--hiden-size: Megatron-LM core_v0.19.0 has no such flag (did you mean "
-         "--hidden-size?)"},
-        {"python pretrain_gpt.py --quite-another", ME_ERR_CONFIG,
-         "has no such flag; --unknown warn"},
-        {"python pretrain_gpt.py 4", ME_ERR_SYNTAX, "'4' belongs to no flag"},
-    };
-
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(wrong_commands); i++) {
         me_diag diag = {0};
         me_config *config = me_config_create();
-        const me_status status = read_command(config, cases[i].command, &diag);
-        if (strstr(diag.text, cases[i].part) == NULL) {
-            fail_msg("%s: %s", cases[i].command, diag.text);
+        const me_status status =
+            read_command(config, wrong_commands[i].command, &diag);
+        if (strstr(diag.text, wrong_commands[i].part) == NULL) {
+            fail_msg("%s: %s", wrong_commands[i].command, diag.text);
         }
-        assert_int_equal(status, cases[i].status);
+        assert_int_equal(status, wrong_commands[i].status);
         me_config_destroy(config);
     }
 }
