@@ -2,6 +2,7 @@
 #include "search/candidates.h"
 
 #include "base/alloc.h"
+#include "config/options.h"
 #include "config/paste.h"
 #include "search/rules.h"
 
@@ -254,24 +255,24 @@ me_status me_candidate_flags(const me_candidate *candidate,
     return status;
 }
 
-/** Is the option of an assignment one that a probe sets? */
-static bool is_of_probe(const char *set, const char *const *options)
+/** Is the option of an assignment among @p options? */
+static bool is_of(const char *set, const char *const *options)
 {
     const size_t n = strcspn(set, "=");
     for (int i = 0; options[i] != NULL; i++) {
-        if (strlen(options[i]) == n && strncmp(options[i], set, n) == 0) {
+        if (strcspn(options[i], "=") == n && strncmp(options[i], set, n) == 0) {
             return true;
         }
     }
     return false;
 }
 
-/** Append what a candidate sets but for @p options. */
+/** Append what a candidate sets but for @p options, names or assignments. */
 static void append_sets(const me_variant *variant, const char *const *options,
                         me_str *key)
 {
     for (int32_t i = 0; i < variant->n_sets; i++) {
-        if (!is_of_probe(variant->sets[i], options)) {
+        if (!is_of(variant->sets[i], options)) {
             me_str_printf(key, "%s ", variant->sets[i]);
         }
     }
@@ -287,7 +288,7 @@ bool me_candidate_probe_key(const me_candidate *candidate, const me_config *job,
     const bool has_probe = status == ME_OK && rules->has != NULL &&
                            rules->has(job, candidate->choice, &variant);
     if (has_probe) {
-        append_sets(&variant, rules->options, key);
+        append_sets(&variant, rules->sets, key);
     }
     me_variant_fini(&variant);
     return has_probe;
@@ -311,12 +312,15 @@ me_status me_candidate_probe(const me_candidate *candidate,
                              int32_t n_layers, me_diag *diag,
                              me_config **config_out)
 {
+    const me_probe_rules *rules =
+        &me_search_rules_of(job->framework)->probes[kind];
     me_config *config = NULL;
     me_status status = vary(candidate, job, diag, &config);
+    for (int i = 0; status == ME_OK && rules->sets[i] != NULL; i++) {
+        status = me_config_set_assignment(config, rules->sets[i], diag);
+    }
     if (status == ME_OK) {
-        status = me_search_rules_of(job->framework)
-                     ->probes[kind]
-                     .set(config, n_layers, diag);
+        status = rules->set(config, n_layers, diag);
     }
     if (status != ME_OK) {
         me_config_destroy(config);

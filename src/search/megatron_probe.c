@@ -9,15 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const me_megatron_layer_options[] = {
-    "parallel.pipeline",
-    "parallel.virtual_pipeline",
-    "optimizer.distributed",
-    "optimizer.overlap_grad_reduce",
-    "optimizer.overlap_param_gather",
-    NULL,
-};
-
 /** Is one of the assignments @p text? */
 static bool sets(const me_variant *variant, const char *text)
 {
@@ -72,43 +63,30 @@ static uint64_t ranks_of(const me_config *config)
     return world;
 }
 
-/** @param assignments  end with NULL */
-static me_status set_all(me_config *config, const char *const *assignments,
-                         me_diag *diag)
-{
-    me_status status = ME_OK;
-    for (size_t i = 0; status == ME_OK && assignments[i] != NULL; i++) {
-        status = me_config_set_assignment(config, assignments[i], diag);
-    }
-    return status;
-}
+const char *const me_megatron_layer_sets[] = {
+    "parallel.pipeline=1",
+    "parallel.virtual_pipeline=1",
+    "pipeline.schedule=",
+    "pipeline.schedule_file=",
+    "optimizer.distributed=false",
+    "optimizer.overlap_grad_reduce=false",
+    "optimizer.overlap_param_gather=false",
+    "optimizer.overlap_param_gather_with_optimizer_step=false",
+    "optimizer.num_distributed_optimizer_instances=1",
+    "train.defer_embedding_wgrad_compute=false",
+    NULL,
+};
 
 me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
                                 me_diag *diag)
 {
-    static const char *const sets_of_all[] = {
-        "parallel.pipeline=1",
-        "parallel.virtual_pipeline=1",
-        "pipeline.schedule=",
-        "pipeline.schedule_file=",
-        "optimizer.distributed=false",
-        "optimizer.overlap_grad_reduce=false",
-        "optimizer.overlap_param_gather=false",
-        "optimizer.overlap_param_gather_with_optimizer_step=false",
-        "optimizer.num_distributed_optimizer_instances=1",
-        "train.defer_embedding_wgrad_compute=false",
-        NULL,
-    };
     const uint64_t microbatches = 2;
-    me_status status = set_all(config, sets_of_all, diag);
     const bool is_sharded = config->parallel.torch_fsdp2;
     const uint64_t world =
         is_sharded ? (uint64_t)config->parallel.world_size : ranks_of(config);
     const me_parallel_config *p = &config->parallel;
     const uint64_t data = world / ((uint64_t)p->tensor * (uint64_t)p->context);
-    if (status == ME_OK) {
-        status = set_number(config, "parallel.world_size", world, diag);
-    }
+    me_status status = set_number(config, "parallel.world_size", world, diag);
     if (status == ME_OK) {
         status =
             set_number(config, "model.num_layers", (uint64_t)n_layers, diag);
@@ -120,22 +98,6 @@ me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
                : status;
 }
 
-const char *const me_megatron_place_options[] = {
-    "parallel.virtual_pipeline",
-    "train.micro_batch_size",
-    "recompute.granularity",
-    "recompute.method",
-    "recompute.num_layers",
-    "recompute.core_attn",
-    "recompute.layernorm",
-    "recompute.mla_up_proj",
-    "recompute.mlp",
-    "recompute.moe",
-    "recompute.moe_act",
-    "recompute.shared_experts",
-    NULL,
-};
-
 /** Megatron-LM's own functions, of layers that the job does not deal out itself. */
 bool me_megatron_has_place(const me_config *job,
                            const me_schedule_choice *choice,
@@ -146,34 +108,33 @@ bool me_megatron_has_place(const me_config *job,
            me_megatron_has_layer(job, choice, variant);
 }
 
+const char *const me_megatron_place_sets[] = {
+    "parallel.virtual_pipeline=1",
+    "train.micro_batch_size=1",
+    "recompute.granularity=none",
+    "recompute.method=uniform",
+    "recompute.num_layers=1",
+    "recompute.core_attn=false",
+    "recompute.layernorm=false",
+    "recompute.mla_up_proj=false",
+    "recompute.mlp=false",
+    "recompute.moe=false",
+    "recompute.moe_act=false",
+    "recompute.shared_experts=false",
+    NULL,
+};
+
 me_status me_megatron_set_place(me_config *config, int32_t n_layers,
                                 me_diag *diag)
 {
-    static const char *const sets_of_all[] = {
-        "parallel.virtual_pipeline=1",
-        "train.micro_batch_size=1",
-        "recompute.granularity=none",
-        "recompute.method=uniform",
-        "recompute.num_layers=1",
-        "recompute.core_attn=false",
-        "recompute.layernorm=false",
-        "recompute.mla_up_proj=false",
-        "recompute.mlp=false",
-        "recompute.moe=false",
-        "recompute.moe_act=false",
-        "recompute.shared_experts=false",
-        NULL,
-    };
     const me_parallel_config *p = &config->parallel;
     const uint64_t pipeline = (uint64_t)p->pipeline;
     (void)n_layers;
-    me_status status = set_all(config, sets_of_all, diag);
     const uint64_t data =
         (uint64_t)p->world_size /
         (pipeline * (uint64_t)p->tensor * (uint64_t)p->context);
-    if (status == ME_OK) {
-        status = set_number(config, "model.num_layers", pipeline, diag);
-    }
+    const me_status status =
+        set_number(config, "model.num_layers", pipeline, diag);
     return status == ME_OK ? set_number(config, "train.global_batch_size",
                                         pipeline * data, diag)
                            : status;

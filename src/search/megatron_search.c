@@ -6,11 +6,9 @@ const me_search_rules me_megatron_search = {
     .bound = me_megatron_bound,
     .probes =
         {
-            [ME_PROBE_LAYER] = {me_megatron_has_layer,
-                                me_megatron_layer_options,
+            [ME_PROBE_LAYER] = {me_megatron_has_layer, me_megatron_layer_sets,
                                 me_megatron_set_layer},
-            [ME_PROBE_PLACE] = {me_megatron_has_place,
-                                me_megatron_place_options,
+            [ME_PROBE_PLACE] = {me_megatron_has_place, me_megatron_place_sets,
                                 me_megatron_set_place},
         },
     .like_options = me_megatron_like_options,

@@ -17,9 +17,11 @@ typedef struct me_probe_rules {
     /** Does a candidate have one? NULL: none has. */
     bool (*has)(const me_config *job, const me_schedule_choice *choice,
                 const me_variant *variant);
-    /** The options that set() sets whatever they are; ends with NULL. */
-    const char *const *options;
-    /** Make a job that is read and not finished its own probe.
+    /** Assignments that hold in all of them, whatever a candidate says; ends with
+     *  NULL. */
+    const char *const *sets;
+    /** Make a job that is read, has the assignments and is not finished its own
+     *  probe.
      *  @param n_layers  of a layer's */
     me_status (*set)(me_config *config, int32_t n_layers, me_diag *diag);
 } me_probe_rules;
@@ -59,13 +61,13 @@ bool me_megatron_has_layer(const me_config *job,
                            const me_variant *variant);
 me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
                                 me_diag *diag) ME_MUST_CHECK;
-extern const char *const me_megatron_layer_options[];
+extern const char *const me_megatron_layer_sets[];
 bool me_megatron_has_place(const me_config *job,
                            const me_schedule_choice *choice,
                            const me_variant *variant);
 me_status me_megatron_set_place(me_config *config, int32_t n_layers,
                                 me_diag *diag) ME_MUST_CHECK;
-extern const char *const me_megatron_place_options[];
+extern const char *const me_megatron_place_sets[];
 extern const char *const me_megatron_like_options[];
 /** @} */
 
