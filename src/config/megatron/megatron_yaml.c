@@ -5,9 +5,9 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/megatron/megatron_leaves.h"
+#include "config/megatron/trainers.h"
 #include "config/megatron/yaml_presets.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,13 +41,10 @@ static me_status set_ranks(me_config *config, const me_yaml *yaml,
     const uint64_t nodes = find_number(yaml, "runner.nnodes|trainer.num_nodes");
     const uint64_t per_node =
         find_number(yaml, "runner.nproc_per_node|trainer.devices");
-    char text[24];
-    if (nodes == 0 && per_node == 0) {
-        return ME_OK;
-    }
-    (void)snprintf(text, sizeof text, "%" PRIu64,
-                   (nodes == 0 ? 1 : nodes) * (per_node == 0 ? 1 : per_node));
-    return me_config_set(config, "parallel.world_size", text, diag);
+    return nodes == 0 && per_node == 0
+               ? ME_OK
+               : me_trainer_set_ranks(config, nodes == 0 ? 1 : nodes,
+                                      per_node == 0 ? 1 : per_node, diag);
 }
 
 /** Files that the job names and that are nowhere. */

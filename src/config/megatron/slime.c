@@ -52,21 +52,6 @@ static uint64_t number_of(int argc, const char *const *argv, const char *flag,
                : other;
 }
 
-/** The actor's nodes and cards, whatever started the script: Ray starts them. */
-static me_status set_ranks(me_config *config, int argc, const char *const *argv,
-                           me_diag *diag)
-{
-    const uint64_t most = 1 << 20;
-    const uint64_t nodes = number_of(argc, argv, "--actor-num-nodes", 1);
-    const uint64_t cards =
-        number_of(argc, argv, "--actor-num-gpus-per-node", 8);
-    char text[NUMBER_BYTES];
-    (void)snprintf(text, sizeof text, "%" PRIu64,
-                   (nodes < most ? nodes : most) *
-                       (cards < most ? cards : most));
-    return me_config_set(config, "parallel.world_size", text, diag);
-}
-
 /** Tokens of a micro-batch: as many as --max-tokens-per-gpu lets be in one, or a
  *  prompt with the longest response. */
 static me_status assume_tokens(me_config *config, uint64_t tokens,
@@ -199,7 +184,10 @@ me_status me_slime_read(me_config *config, int argc, const char *const *argv,
         status = me_megatron_read(config, w.n, w.words, diag);
     }
     if (status == ME_OK) {
-        status = set_ranks(config, argc, argv, diag);
+        // the actor's, whatever started the script: Ray starts them
+        status = me_trainer_set_ranks(
+            config, number_of(argc, argv, "--actor-num-nodes", 1),
+            number_of(argc, argv, "--actor-num-gpus-per-node", 8), diag);
     }
     if (status == ME_OK) {
         status = note(config, argc, argv, diag);

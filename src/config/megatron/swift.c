@@ -303,7 +303,6 @@ static me_status set_ranks(me_config *config, me_diag *diag)
     const char *nodes = me_config_variable(config, "NNODES");
     uint64_t n_nodes = 1;
     uint64_t n_ranks = 1;
-    char text[24];
     if (per_node == NULL && nodes == NULL) {
         return ME_OK;
     }
@@ -317,8 +316,7 @@ static me_status set_ranks(me_config *config, me_diag *diag)
                        nodes == NULL ? "1" : nodes,
                        per_node == NULL ? "1" : per_node);
     }
-    (void)snprintf(text, sizeof text, "%" PRIu64, n_nodes * n_ranks);
-    return me_config_set(config, "parallel.world_size", text, diag);
+    return me_trainer_set_ranks(config, n_nodes, n_ranks, diag);
 }
 
 /** What its own modules and losses do beside Megatron-LM's. */

@@ -70,6 +70,17 @@ me_status me_trainer_read_model(me_config *config, const char *flag,
                    : read_known(config, flag, name, diag);
 }
 
+me_status me_trainer_set_ranks(me_config *config, uint64_t nodes,
+                               uint64_t per_node, me_diag *diag)
+{
+    const uint64_t most = 1 << 20;
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64,
+                   (nodes < most ? nodes : most) *
+                       (per_node < most ? per_node : most));
+    return me_config_set(config, "parallel.world_size", text, diag);
+}
+
 me_status me_leaf_list_init(me_leaf_list *list, me_diag *diag)
 {
     *list = (me_leaf_list){.arena = me_arena_create(ARENA_BYTES, "arguments")};

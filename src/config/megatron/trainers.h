@@ -49,6 +49,11 @@ me_status me_trainer_read_model(me_config *config, const char *flag,
                                 const char *name, me_diag *diag,
                                 bool *is_file_out) ME_MUST_CHECK;
 
+/** Nodes times processes of a node, each of at most 1 << 20, as
+ *  parallel.world_size. @return as me_config_set() */
+me_status me_trainer_set_ranks(me_config *config, uint64_t nodes,
+                               uint64_t per_node, me_diag *diag) ME_MUST_CHECK;
+
 /** Leaves that a trainer's arguments are made into. */
 typedef struct me_leaf_list {
     me_arena *arena;

@@ -238,19 +238,6 @@ static me_status add_sequence_parallel(const me_leaf_list *all,
                : ME_OK;
 }
 
-static me_status set_ranks(const me_leaf_list *all, me_config *config,
-                           me_diag *diag)
-{
-    const uint64_t most = 1 << 20;
-    const uint64_t nodes = number(all, "trainer.nnodes", 1);
-    const uint64_t cards = number(all, "trainer.n_gpus_per_node", 8);
-    char text[24];
-    (void)snprintf(text, sizeof text, "%" PRIu64,
-                   (nodes < most ? nodes : most) *
-                       (cards < most ? cards : most));
-    return me_config_set(config, "parallel.world_size", text, diag);
-}
-
 /** What shares the cards with the step that is answered. */
 static me_status note(const me_leaf_list *all, me_config *config, me_diag *diag)
 {
@@ -354,7 +341,9 @@ static me_status read_lists(const me_leaf_list *all, me_leaf_list *picked,
                                          picked->arena, diag);
     }
     if (status == ME_OK) {
-        status = set_ranks(all, config, diag);
+        status = me_trainer_set_ranks(config, number(all, "trainer.nnodes", 1),
+                                      number(all, "trainer.n_gpus_per_node", 8),
+                                      diag);
     }
     return status == ME_OK ? note(all, config, diag) : status;
 }
