@@ -168,6 +168,26 @@ static const me_op linear_op = {.node = "_LinearBackward",
                                 .backward = linear_backward,
                                 .marks_saved = true};
 
+/** x · weightᵀ in the forward. @param gathers  the rows of all tensor ranks, in a
+ *  user buffer where the layer has one, else in a tensor that then goes */
+static me_tensor *multiply(me_nn *nn, const me_linear *linear, me_tensor *x,
+                           bool gathers)
+{
+    const me_tensor *weight = linear->weight->tensor;
+    const me_shape all = gathers ? me_te_all_rows(nn, x) : x->shape;
+    me_tensor *total = gathers && !me_te_gathers_in_buffer(nn, linear)
+                           ? me_te_gather(nn, x)
+                           : NULL;
+    me_tensor *y = me_te_gemm_with(
+        nn,
+        (me_te_product){.kernel = ME_KERNEL_LINEAR,
+                        .workspace = me_te_forward_workspace(nn, linear)},
+        (me_dtype)x->dtype, me_shape_with_last(&all, me_dim(weight, 0)),
+        me_dim(weight, 1));
+    me_drop(nn->e, total);
+    return y;
+}
+
 /** _Linear.apply: x · weightᵀ, its rows gathered before or scattered after. */
 static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
                                   me_tensor *x)
@@ -182,18 +202,8 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
         me_record(e, &linear_op, 3, (me_tensor *[]){x, weight, bias});
     const bool gathers =
         !linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear);
-    const me_shape all = gathers ? me_te_all_rows(nn, x) : x->shape;
-    me_tensor *total = gathers && !me_te_gathers_in_buffer(nn, linear)
-                           ? me_te_gather(nn, x)
-                           : NULL;
     me_tensor *scattered = me_te_scattered(nn, linear, x);
-    me_tensor *y = me_te_gemm_with(
-        nn,
-        (me_te_product){.kernel = ME_KERNEL_LINEAR,
-                        .workspace = me_te_forward_workspace(nn, linear)},
-        (me_dtype)x->dtype, me_shape_with_last(&all, me_dim(weight, 0)),
-        me_dim(weight, 1));
-    me_drop(e, total);
+    me_tensor *y = multiply(nn, linear, x, gathers);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
         me_tensor *product = y;
         y = scattered != NULL ? scattered
@@ -382,18 +392,7 @@ static me_tensor *norm_linear_function(me_nn *nn, const me_linear *linear,
     me_te_statistics statistics;
     me_tensor *normed = me_te_normalize(e, x, norm_bias != NULL, &statistics);
     const bool was_gathered = me_te_is_sequence_parallel(nn, linear);
-    const me_shape all =
-        was_gathered ? me_te_all_rows(nn, normed) : normed->shape;
-    me_tensor *total = was_gathered && !me_te_gathers_in_buffer(nn, linear)
-                           ? me_te_gather(nn, normed)
-                           : NULL;
-    me_tensor *y = me_te_gemm_with(
-        nn,
-        (me_te_product){.kernel = ME_KERNEL_LINEAR,
-                        .workspace = me_te_forward_workspace(nn, linear)},
-        (me_dtype)x->dtype, me_shape_with_last(&all, me_dim(weight, 0)),
-        me_dim(weight, 1));
-    me_drop(e, total);
+    me_tensor *y = multiply(nn, linear, normed, was_gathered);
     me_save(e, node, NORM_LINEAR_SAVED_INPUT, x);
     me_save(e, node, NORM_LINEAR_SAVED_WEIGHT, weight);
     me_save(e, node, NORM_LINEAR_SAVED_NORM_WEIGHT, norm_weight);
