@@ -318,7 +318,7 @@ me_status me_probe_run(const me_candidate *candidate, const me_config *job,
 
 /** A candidate and its key, to be sorted. */
 typedef struct keyed {
-    char *key; /**< NULL: it has no probe */
+    char *key; /**< owned; NULL: another has it now */
     uint32_t candidate;
 } keyed;
 
@@ -346,9 +346,6 @@ static me_status make_keys(const me_candidates *c, const me_config *job,
             ++*n_out;
         }
         status = me_str_status(&key);
-        if (status != ME_OK) {
-            me_str_fini(&key);
-        }
     }
     return status;
 }

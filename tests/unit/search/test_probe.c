@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who shares a probe, where memory for it is short. */
+#include "base/alloc.h"
+#include "config/file.h"
+#include "search/probe.h"
+#include "support/test.h"
+
+/* Keys longer than a text is at first; the candidates' layers are equal. */
+#define LONG                                                                   \
+    "parallel.world_size=8,parallel.tensor=2,parallel.sequence=true,"          \
+    "parallel.context=1,train.micro_batch_size=1,recompute.granularity="       \
+    "selective,recompute.core_attn=true,recompute.layernorm=false,recompute."  \
+    "mlp=false,recompute.moe=false,recompute.moe_act=false,recompute."         \
+    "shared_experts=false,recompute.mla_up_proj=false,"
+
+static void test_probe__keys_survive_without_memory(void **state)
+{
+    (void)state;
+    me_diag diag = {.status = ME_OK};
+    const me_schedule_choice choice = {.schedule = NULL};
+    char first[] = LONG "parallel.pipeline=1";
+    char second[] = LONG "parallel.pipeline=2";
+    me_candidate items[] = {{.assignments = first, .choice = &choice},
+                            {.assignments = second, .choice = &choice}};
+    const me_candidates candidates = {.items = items, .count = 2};
+    me_config *job = me_config_create();
+    assert_non_null(job);
+    assert_int_equal(
+        me_config_read_file(job, GOLDEN "/compare/tiny.cfg", &diag), ME_OK);
+    uint32_t failures = 0;
+    bool is_whole = false;
+    for (uint64_t nth = 1; nth < 1000 && !is_whole; nth++) {
+        me_probes probes = {.kind = ME_PROBE_LAYER};
+        me_alloc_fail_at(nth);
+        const me_status status =
+            me_probes_find(&candidates, job, &diag, &probes);
+        is_whole = me_alloc_count() < nth;
+        me_alloc_fail_at(0);
+        assert_true(status == ME_OK || status == ME_ERR_NOMEM);
+        failures += status != ME_OK;
+        if (is_whole) {
+            assert_int_equal(status, ME_OK);
+            assert_int_equal(probes.count, 1);
+            assert_int_equal(probes.of[0], probes.of[1]);
+        }
+        me_probes_fini(&probes);
+    }
+    assert_true(is_whole);
+    assert_true(failures > 5);
+    me_config_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_probe__keys_survive_without_memory),
+    };
+    return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
+}
