@@ -18,9 +18,10 @@ typedef struct screen {
     bool is_timed;             /**< all have a program */
 } screen;
 
-static int32_t stage_of(const me_plan *plan, int32_t rank)
+static int32_t lowest_rank(const me_plan *plan, int32_t stage)
 {
-    return me_plan_coordinates(plan, rank).at[ME_AXIS_PIPELINE];
+    const me_coordinates c = {.at = {[ME_AXIS_PIPELINE] = stage}};
+    return me_grid_rank(&plan->grid, ME_GRID_DENSE, &c);
 }
 
 /** The first one, the last one, and those between. */
@@ -33,10 +34,7 @@ static me_status simulate_stage(screen *x, int32_t stage, me_diag *diag)
 {
     me_units *u = x->units;
     const me_plan *plan = u->simulation.plan;
-    int32_t rank = 0; // the lowest of the stage
-    while (stage_of(plan, rank) != stage) {
-        rank++;
-    }
+    const int32_t rank = lowest_rank(plan, stage);
     const int32_t unit = u->are_classes ? plan->class_of[rank] : rank;
     const me_status status = me_units_run_one(u, unit, diag);
     if (status == ME_OK) {
