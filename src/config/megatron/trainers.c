@@ -22,24 +22,31 @@ static bool is_there(const char *path)
     return stat(path, &about) == 0;
 }
 
+me_status me_trainer_read_known(me_config *config, const char *name,
+                                me_diag *diag, me_str *model_out)
+{
+    const bool is_known = me_known_model(name, model_out);
+    const me_status status = me_str_status(model_out);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no memory for a model's name");
+    }
+    return is_known ? me_config_read_file(config, me_str_text(model_out), diag)
+                    : ME_OK;
+}
+
 /** By its name, which the job says. */
 static me_status read_known(me_config *config, const char *flag,
                             const char *name, me_diag *diag)
 {
     me_str model = {0};
-    const bool is_known = me_known_model(name, &model);
-    me_status status = me_str_status(&model);
-    if (status != ME_OK) {
-        status = me_fail(diag, status, "no memory for a model's name");
-    } else if (!is_known) {
+    me_status status = me_trainer_read_known(config, name, diag, &model);
+    if (status == ME_OK && model.length == 0) {
         status = me_fail(diag, ME_ERR_CONFIG,
                          "%.60s %.80s: no folder with a config.json, not in "
                          "Hugging Face's cache, and no known name: give memest "
                          "--model with its config.json or a name of `memest "
                          "list models`",
                          flag, name);
-    } else {
-        status = me_config_read_file(config, me_str_text(&model), diag);
     }
     if (status == ME_OK) {
         status = me_config_assume(

@@ -11,6 +11,7 @@
 #ifndef MEMEST_CONFIG_MEGATRON_TRAINERS_H
 #define MEMEST_CONFIG_MEGATRON_TRAINERS_H
 
+#include "base/str.h"
 #include "config/config.h"
 #include "config/megatron/megatron_leaves.h"
 
@@ -48,6 +49,15 @@ me_status me_slime_read(me_config *config, int argc, const char *const *argv,
 me_status me_trainer_read_model(me_config *config, const char *flag,
                                 const char *name, me_diag *diag,
                                 bool *is_file_out) ME_MUST_CHECK;
+
+/**
+ * Read the model of configs/models that has the shapes of @p name. Local.
+ *
+ * @param model_out  its name is appended; empty: none is known, nothing was read
+ * @return as me_config_read_file()
+ */
+me_status me_trainer_read_known(me_config *config, const char *name,
+                                me_diag *diag, me_str *model_out) ME_MUST_CHECK;
 
 /** Nodes times processes of a node, each of at most 1 << 20, as
  *  parallel.world_size. @return as me_config_set() */

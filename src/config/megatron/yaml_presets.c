@@ -3,9 +3,8 @@
 
 #include "base/input.h"
 #include "base/parse.h"
-#include "config/file.h"
-#include "config/known_models.h"
 #include "config/megatron/megatron_leaves.h"
+#include "config/megatron/trainers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,13 +103,8 @@ static me_status take_known(gathering *g, const me_yaml_leaf *leaf,
                             const char *name, bool *is_known_out)
 {
     me_str model = {0};
-    *is_known_out = me_known_model(name, &model);
-    me_status status = me_str_status(&model);
-    if (status != ME_OK) {
-        status = me_fail(g->diag, status, "no memory for a model's name");
-    } else if (*is_known_out) {
-        status = me_config_read_file(g->config, me_str_text(&model), g->diag);
-    }
+    me_status status = me_trainer_read_known(g->config, name, g->diag, &model);
+    *is_known_out = model.length > 0;
     if (status == ME_OK && *is_known_out) {
         status = me_config_assume(
             g->config, g->diag,
