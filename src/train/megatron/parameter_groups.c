@@ -53,8 +53,6 @@ bool me_job_has_expert_groups(const me_trainer *t)
     return has_experts;
 }
 
-/** All tell each other the keys of their parameter groups, and all make the groups
- * of all keys. */
 bool me_has_experts_optimizer(const me_trainer *t)
 {
     return !t->wrapper->has_one_optimizer &&
