@@ -22,6 +22,7 @@ typedef struct walk {
     const char *line; /**< where the line that was looked at last begins; NULL:
                            there is no tab in the file */
     size_t n_lines;   /**< before it */
+    const char *end;  /**< of the file, which no zero byte need follow */
 } walk;
 
 static me_status fail(const walk *w, const yaml_node_t *node, const char *what)
@@ -58,15 +59,25 @@ static const char *copy_value(const walk *w, const yaml_node_t *node)
 }
 
 /** The character of a line at a column; the end of the line behind it. */
-static const char *column_of(const char *line, size_t column)
+static const char *column_of(const walk *w, size_t column)
 {
-    for (; column > 0 && *line != '\0' && *line != '\n'; column--) {
-        line++;
-        while ((*line & 0xC0) == 0x80) { // of the same character
-            line++;
+    const char *at = w->line;
+    for (; column > 0 && at < w->end && *at != '\n'; column--) {
+        at++;
+        while (at < w->end && (*at & 0xC0) == 0x80) { // of the same character
+            at++;
         }
     }
-    return line;
+    return at;
+}
+
+/** Is there a tab among the spaces behind a word? */
+static bool has_tab_after(const walk *w, const char *at)
+{
+    while (at < w->end && *at == ' ') {
+        at++;
+    }
+    return at < w->end && *at == '\t';
 }
 
 /** PyYAML's scanner takes no tab between two tokens, which libyaml does. */
@@ -78,22 +89,21 @@ static me_status check_tabs(walk *w, const yaml_node_t *node)
         return ME_OK; // of an alias, or nothing
     }
     for (; w->n_lines < line; w->n_lines++) {
-        const char *end = strchr(w->line, '\n');
+        const char *end = memchr(w->line, '\n', (size_t)(w->end - w->line));
         if (end == NULL) {
             return ME_OK;
         }
         w->line = end + 1;
     }
     bool has_tab = false;
-    const char *at = column_of(w->line, node->start_mark.column);
+    const char *at = column_of(w, node->start_mark.column);
     while (at > w->line && (at[-1] == ' ' || at[-1] == '\t')) {
         at--;
         has_tab = has_tab || *at == '\t';
     }
     if (node->type == YAML_SCALAR_NODE && node->end_mark.line == line) {
-        at = column_of(w->line, node->end_mark.column);
-        at += strspn(at, " ");
-        has_tab = has_tab || *at == '\t';
+        has_tab =
+            has_tab || has_tab_after(w, column_of(w, node->end_mark.column));
     }
     return has_tab ? fail(w, node, "a tab between words, which PyYAML refuses")
                    : ME_OK;
@@ -336,6 +346,7 @@ me_status me_yaml_parse(const char *where, const char *text, size_t length,
     }
     if (memchr(text, '\t', length) != NULL) {
         w.line = text;
+        w.end = text + length;
     }
     me_status status = check_events(&w, text, length);
     if (status == ME_OK) {
