@@ -239,9 +239,12 @@ static me_status make_words(const me_script_launch *launch, me_launch_words *to,
 static bool is_same_job(const me_script_launch *a, const me_script_launch *b)
 {
     static const char *const own[] = {
-        "--node_rank",   "--node-rank",     "--machine_rank",  "--rdzv_id",
-        "--rdzv-id",     "--rdzv_endpoint", "--rdzv-endpoint", "--master_port",
-        "--master-port", "--master_addr",   "--master-addr"};
+        "--node_rank", "--node-rank", "--machine_rank", "--rdzv_id",
+        "--rdzv-id", "--rdzv_endpoint", "--rdzv-endpoint", "--master_port",
+        "--master-port", "--master_addr", "--master-addr",
+        // srun's: where a step of the job runs, and what it prints
+        "-w", "--nodelist", "-r", "--relative", "-o", "--output", "-e",
+        "--error", "-J", "--job-name"};
 
     enum {
         N_OWN = sizeof own / sizeof *own
@@ -251,7 +254,8 @@ static bool is_same_job(const me_script_launch *a, const me_script_launch *b)
     for (int i = 0; is_same && i < a->argc; i++) {
         const char *word = a->argv[i];
         const char *before = i == 0 ? "" : a->argv[i - 1];
-        const size_t n = strcspn(word, "=");
+        const bool is_letter = word[0] == '-' && word[1] != '-';
+        const size_t n = is_letter && strlen(word) > 2 ? 2 : strcspn(word, "=");
         is_same = strcmp(word, b->argv[i]) == 0 ||
                   me_is_one_of(before, strlen(before), own, N_OWN) ||
                   (me_is_one_of(word, n, own, N_OWN) &&

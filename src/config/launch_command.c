@@ -7,6 +7,7 @@
 #include "config/config_private.h"
 #include "config/launch_ranks.h"
 #include "config/launch_script.h"
+#include "config/slurm_options.h"
 #include "config/wrappers.h"
 
 #include <stdio.h>
@@ -181,6 +182,48 @@ static me_status fail_option(walk *w, const char *program)
                    word_at(w, 0), program);
 }
 
+/** An option of srun's. */
+static me_status use_srun(walk *w, const me_wrapper *wrapper,
+                          const me_slurm_words *words)
+{
+    char name[ME_SLURM_OPTION_NAME + 2];
+    const me_wrapper_option *option =
+        me_wrapper_option_find(wrapper, words->name, strlen(words->name));
+    (void)snprintf(name, sizeof name, "--%s", words->name);
+    if (me_slurm_is_named("het-group pack-group", words->name) &&
+        strcmp(words->value, "0") != 0) {
+        return me_fail(w->diag, ME_ERR_CONFIG,
+                       "srun %s=%.60s: of a job of several parts the first is "
+                       "read: give the launch command of the other, with -n",
+                       name, words->value);
+    }
+    return option == NULL ? ME_OK
+                          : use_option(w, wrapper, option, name, &words->value);
+}
+
+/** One word of srun's options, with its value. */
+static me_status step_srun(walk *w, const me_wrapper *wrapper)
+{
+    me_slurm_words words = {.program = ME_SLURM_SRUN,
+                            .argc = w->argc - w->at,
+                            .argv = w->argv + w->at};
+    me_status status = ME_OK;
+    do {
+        char why[ME_SLURM_WHY];
+        const me_slurm_read read = me_slurm_words_next(&words);
+        if (read == ME_SLURM_OPTION) {
+            status = use_srun(w, wrapper, &words);
+        } else if (me_slurm_words_explain(&words, read, word_at(w, 0), why)) {
+            status = me_fail(w->diag, ME_ERR_CONFIG, "srun %.60s: %s",
+                             word_at(w, 0), why);
+        } else if (read == ME_SLURM_UNKNOWN) {
+            status = fail_option(w, "srun");
+        }
+    } while (status == ME_OK && words.letter > 0);
+    w->at += words.at;
+    return status;
+}
+
 /** One option with its values. A single letter may have its value attached. */
 static me_status step_option(walk *w, const me_wrapper *wrapper,
                              const char *program, bool *is_module_out)
@@ -248,7 +291,10 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
             w->at++;
             break;
         }
-        const me_status status = step_option(w, wrapper, program, &is_module);
+        const me_status status =
+            wrapper->kind == ME_WRAPPER_SRUN
+                ? step_srun(w, wrapper)
+                : step_option(w, wrapper, program, &is_module);
         if (status != ME_OK) {
             return status;
         }

@@ -21,40 +21,15 @@ static const me_wrapper_option numactl_options[] = {
     {.names = NULL},
 };
 
+/** Those that say something here: config/slurm_options.h has them all. */
 static const me_wrapper_option srun_options[] = {
-    {"-n --ntasks", 1, ME_WRAPPER_RANKS},
-    {"-N --nodes", 1, ME_WRAPPER_NODES},
-    {"--ntasks-per-node", 1, ME_WRAPPER_PER_NODE},
-    {"--export", 1, ME_WRAPPER_ASSIGNMENTS},
-    {"--gres --gpus-per-node --gpus-per-task -G --gpus -C --constraint", 1,
-     ME_WRAPPER_GPUS},
-    {"-p --partition", 1, ME_WRAPPER_PARTITION},
-    {"--ntasks-per-gpu", 1, ME_WRAPPER_PER_GPU},
-    {"-l --label -u --unbuffered -v --verbose -Q --quiet --exclusive "
-     "--overlap --exact -k --no-kill -O --overcommit -s --oversubscribe "
-     "--pty -E --preserve-env -I --immediate --kill-on-bad-exit -K "
-     "--disable-status -H --hold --contiguous --whole --spread-job "
-     "--use-min-nodes --container-writable --container-readonly "
-     "--container-mount-home --no-container-mount-home "
-     "--container-remap-root --no-container-remap-root "
-     "--container-entrypoint --no-container-entrypoint",
-     0, ME_WRAPPER_NOTHING},
-    {"-A --account -b --begin -c --cpus-per-task -d "
-     "--dependency -D --chdir -e --error -i --input -J --job-name "
-     "-L --licenses -m --distribution -M --clusters -o --output "
-     "-q --qos -r --relative -S --core-spec -t --time -T "
-     "--threads -w --nodelist -W --wait -x --exclude -X --disable-x11 "
-     "-B --extra-node-info -F --nodefile --cpu-bind --gpu-bind --gpu-freq "
-     "--gpus-per-socket --gres-flags "
-     "--hint --jobid --mem --mem-bind --mem-per-cpu --mem-per-gpu --mincpus "
-     "--mpi --multi-prog --network --nice --ntasks-per-core "
-     "--ntasks-per-socket --open-mode --priority --profile "
-     "--prolog --epilog --propagate --reservation --signal --task-epilog "
-     "--task-prolog --threads-per-core --time-min --tmp --comment --het-group "
-     "--cpus-per-gpu --cores-per-socket --sockets-per-node --switches "
-     "--container --container-image --container-mounts --container-name "
-     "--container-save --container-workdir --container-env",
-     1, ME_WRAPPER_NOTHING},
+    {"ntasks", 1, ME_WRAPPER_RANKS},
+    {"nodes", 1, ME_WRAPPER_NODES},
+    {"ntasks-per-node tasks-per-node", 1, ME_WRAPPER_PER_NODE},
+    {"export", 1, ME_WRAPPER_ASSIGNMENTS},
+    {"gres gpus-per-node gpus-per-task gpus constraint", 1, ME_WRAPPER_GPUS},
+    {"partition", 1, ME_WRAPPER_PARTITION},
+    {"ntasks-per-gpu", 1, ME_WRAPPER_PER_GPU},
     {.names = NULL},
 };
 

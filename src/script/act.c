@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "config/slurm_options.h"
 #include "config/wrappers.h"
 #include "script/act_private.h"
 #include "script/guise.h"
@@ -159,9 +160,17 @@ static int launch(int argc, char **argv)
                                    : me_guise_nothing(argc, argv);
 }
 
-/** Words that an option of srun's or mpirun's takes; variables that it sets are
- *  set. */
-static int step_option(const me_wrapper *wrapper, char **argv, int left)
+static void set_variables(const char *list)
+{
+    for (const char *at = list; *at != '\0';) {
+        const size_t n = strcspn(at, ",");
+        me_guise_set(at, (unsigned)n);
+        at += n + (at[n] == ',');
+    }
+}
+
+/** Words that an option of mpirun's takes; variables that it sets are set. */
+static int step_mpirun(const me_wrapper *wrapper, char **argv, int left)
 {
     const char *word = argv[0];
     const size_t length = strcspn(word, "=");
@@ -170,18 +179,28 @@ static int step_option(const me_wrapper *wrapper, char **argv, int left)
     const bool is_attached = word[length] == '=';
     const int n = option == NULL || is_attached ? 1 : 1 + option->n_values;
     const char *value = is_attached ? word + length + 1 : argv[1];
-    if (option != NULL && n <= left && value != NULL) {
-        if (option->use == ME_WRAPPER_ASSIGNMENT) {
-            me_guise_set(value, (unsigned)strlen(value));
-        } else if (option->use == ME_WRAPPER_ASSIGNMENTS) {
-            for (const char *at = value; *at != '\0';) {
-                const size_t m = strcspn(at, ",");
-                me_guise_set(at, (unsigned)m);
-                at += m + (at[m] == ',');
-            }
-        }
+    if (option != NULL && n <= left && value != NULL &&
+        option->use == ME_WRAPPER_ASSIGNMENT) {
+        me_guise_set(value, (unsigned)strlen(value));
     }
     return n < left ? n : left;
+}
+
+/** … of srun's. */
+static int step_srun(char **argv, int left)
+{
+    me_slurm_words words = {.program = ME_SLURM_SRUN,
+                            .argc = left,
+                            .argv = (const char *const *)argv};
+    me_slurm_read read = ME_SLURM_OPTION;
+    do {
+        read = me_slurm_words_next(&words);
+        if (read == ME_SLURM_OPTION && strcmp(words.name, "export") == 0) {
+            set_variables(words.value);
+        }
+    } while (read == ME_SLURM_OPTION && words.letter > 0);
+    return words.at > 0 ? words.at
+                        : 1; // who reads the launch says what is wrong
 }
 
 /** srun and mpirun: what they start runs once, as the first of its tasks; their
@@ -192,7 +211,10 @@ static int count(int argc, char **argv)
     int at = 1;
     while (wrapper != NULL && at < argc && argv[at][0] == '-') {
         const bool is_end = strcmp(argv[at], "--") == 0;
-        at += is_end ? 1 : step_option(wrapper, argv + at, argc - at);
+        at += is_end ? 1
+              : wrapper->kind == ME_WRAPPER_SRUN
+                  ? step_srun(argv + at, argc - at)
+                  : step_mpirun(wrapper, argv + at, argc - at);
         if (is_end) {
             break;
         }

@@ -17,16 +17,23 @@ enum {
     WORDS_MAX = 1 << 14
 };
 
-static int fail(const char *what, const char *why)
+static int fail(const char *why)
 {
     char line[512];
     me_words words = {.count = 0};
-    (void)snprintf(line, sizeof line, "sbatch %s: %s", what, why);
+    (void)snprintf(line, sizeof line, "sbatch %s", why);
     me_words_add(&words, ME_RECORD_FAILURE);
     me_words_add(&words, line);
     (void)me_record_send(&words);
     me_words_fini(&words);
     return 1;
+}
+
+static int fail_of(const char *what, const char *why)
+{
+    char line[448];
+    (void)snprintf(line, sizeof line, "%s: %s", what, why);
+    return fail(line);
 }
 
 /** A script from standard input, in a file of its own. */
@@ -74,14 +81,13 @@ static int start(const me_batch *batch, char **words, const char *shell)
 {
     char folder[PATH_MAX];
     if (batch->wrong[0] != '\0') {
-        return fail(batch->wrong, "must be a whole number: of a range the one "
-                                  "that will run");
+        return fail(batch->wrong);
     }
     if (getcwd(folder, sizeof folder) != NULL) {
         (void)setenv("SLURM_SUBMIT_DIR", folder, 1);
     }
     if (batch->folder[0] != '\0' && chdir(batch->folder) != 0) {
-        return fail(batch->folder, "no such folder");
+        return fail_of(batch->folder, "no such folder");
     }
     answer(batch);
     me_batch_set_variables(batch);
@@ -113,14 +119,14 @@ int me_guise_sbatch(int argc, char **argv)
     static char shell[PATH_MAX] = "bash";
     char *file = at < argc ? argv[at] : given;
     if (at >= argc && !keep_input(given)) {
-        return fail("-", "no script on its input");
+        return fail_of("-", "no script on its input");
     }
     if (access(file, R_OK) != 0) {
-        return fail(file, "no such file");
+        return fail_of(file, "no such file");
     }
     if (me_interpreter_of_script(file, shell) &&
         me_guise_find(shell) != ME_GUISE_SHELL) {
-        return fail(file, "no script of a shell's");
+        return fail_of(file, "no script of a shell's");
     }
     me_batch_read_file(&batch, file);
     me_batch_read_environment(&batch);

@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "config/slurm.h"
+#include "config/slurm_options.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,12 +23,11 @@ enum {
 typedef enum use {
     NUMBER, /**< into a uint32_t */
     TEXT,   /**< into a text */
-    SWITCH, /**< has no value, says nothing here */
-    OTHER
+    SWITCH  /**< has no value */
 } use;
 
 typedef struct option {
-    const char *names; /**< blanks around each */
+    const char *names; /**< without dashes, blanks between them */
     use use;
     size_t offset;
     size_t size;
@@ -42,55 +42,58 @@ typedef struct option {
         names, TEXT, offsetof(me_batch, member), sizeof((me_batch *)0)->member \
     }
 
-/** clang-format off */
+/** Those that say something here, of config/slurm_options.h. */
 static const option options[] = {
-    NUMBER_OF(" -N --nodes ", nodes),
-    NUMBER_OF(" -n --ntasks ", tasks),
-    NUMBER_OF(" --ntasks-per-node ", tasks_per_node),
-    NUMBER_OF(" --ntasks-per-gpu ", tasks_per_gpu),
-    NUMBER_OF(" -c --cpus-per-task ", cpus_per_task),
-    NUMBER_OF(" -a --array ", first_of_array),
-    TEXT_OF(" --gres ", gres),
-    TEXT_OF(" -G --gpus ", gpus),
-    TEXT_OF(" -C --constraint ", constraint),
-    TEXT_OF(" --gpus-per-node ", gpus_per_node),
-    TEXT_OF(" --gpus-per-task ", gpus_per_task),
-    TEXT_OF(" -J --job-name ", name),
-    TEXT_OF(" -p --partition ", partition),
-    TEXT_OF(" -A --account ", account),
-    TEXT_OF(" -D --chdir ", folder),
-    TEXT_OF(" --export ", exported),
-    TEXT_OF(" --wrap ", wrapped),
-    {" --parsable ", SWITCH, offsetof(me_batch, is_parsable), 0},
-    {" --exclusive -W --wait -H --hold --requeue --no-requeue -O --overcommit -s "
-     "--oversubscribe --contiguous --test-only -v --verbose -Q --quiet "
-     "--spread-job --use-min-nodes -k --no-kill --reboot --ignore-pbs --help "
-     "-V --version -h --usage -I --immediate --get-user-env ",
-     SWITCH, SIZE_MAX, 0},
+    NUMBER_OF("nodes", nodes),
+    NUMBER_OF("ntasks", tasks),
+    NUMBER_OF("ntasks-per-node tasks-per-node", tasks_per_node),
+    NUMBER_OF("ntasks-per-gpu", tasks_per_gpu),
+    NUMBER_OF("cpus-per-task", cpus_per_task),
+    NUMBER_OF("array", first_of_array),
+    TEXT_OF("gres", gres),
+    TEXT_OF("gpus", gpus),
+    TEXT_OF("constraint", constraint),
+    TEXT_OF("gpus-per-node", gpus_per_node),
+    TEXT_OF("gpus-per-task", gpus_per_task),
+    TEXT_OF("job-name", name),
+    TEXT_OF("nodelist", nodelist),
+    TEXT_OF("partition", partition),
+    TEXT_OF("account", account),
+    TEXT_OF("chdir", folder),
+    TEXT_OF("export", exported),
+    TEXT_OF("wrap", wrapped),
+    {"parsable", SWITCH, offsetof(me_batch, is_parsable), 0},
 };
 
-/* clang-format on */
-
-static const option *find_option(const char *word, size_t length)
+static const option *find_option(const char *name)
 {
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        const char *names = options[i].names;
-        for (const char *at = strchr(names, ' '); at[1] != '\0';
-             at = strchr(at + 1, ' ')) {
-            if (strncmp(at + 1, word, length) == 0 && at[1 + length] == ' ') {
-                return &options[i];
-            }
+        if (me_slurm_is_named(options[i].names, name)) {
+            return &options[i];
         }
     }
     return NULL;
 }
 
-static void take(me_batch *batch, const option *o, const char *word,
+static void fail(me_batch *batch, const char *word, const char *why)
+{
+    if (batch->wrong[0] == '\0') {
+        (void)snprintf(batch->wrong, sizeof batch->wrong, "%.80s: %s", word,
+                       why);
+    }
+}
+
+static void take(me_batch *batch, const option *o, const char *name,
                  const char *value)
 {
     char *at = (char *)batch + o->offset;
     char digits[24];
+    char word[128];
     uint64_t number = 0;
+    if (o->use == SWITCH) {
+        *(bool *)(void *)at = true;
+        return;
+    }
     if (o->use == TEXT) {
         (void)snprintf(at, o->size, "%s", value);
         return;
@@ -102,50 +105,43 @@ static void take(me_batch *batch, const option *o, const char *word,
     if (me_parse_u64(digits, &number) == ME_OK && number <= MOST &&
         (value[length] == '\0' || is_array)) {
         *(uint32_t *)(void *)at = (uint32_t)number;
-    } else {
-        (void)snprintf(batch->wrong, sizeof batch->wrong, "%.*s %.60s",
-                       (int)strcspn(word, "="), word, value);
+        return;
     }
+    (void)snprintf(word, sizeof word, "--%s %.60s", name, value);
+    fail(batch, word,
+         "must be a whole number: of a range the one that will run");
 }
 
-/** One option. @return words that it took; 0: it is none */
-static int take_option(me_batch *batch, int left, const char *const *words)
+/** Take options up to the first word that is none. @return its place */
+static int take_words(me_batch *batch, int argc, const char *const *argv)
 {
-    const char *word = words[0];
-    const bool is_long = word[0] == '-' && word[1] == '-';
-    if (word[0] != '-' || word[1] == '\0') {
-        return 0;
+    me_slurm_words words = {
+        .program = ME_SLURM_SBATCH, .argc = argc, .argv = argv};
+    while (words.at < argc) {
+        char why[ME_SLURM_WHY];
+        const char *word = argv[words.at];
+        const me_slurm_read read = me_slurm_words_next(&words);
+        if (read == ME_SLURM_END) {
+            break;
+        }
+        const option *o =
+            read == ME_SLURM_OPTION ? find_option(words.name) : NULL;
+        if (o != NULL) {
+            take(batch, o, words.name, words.value == NULL ? "" : words.value);
+        } else if (read != ME_SLURM_OPTION) {
+            if (me_slurm_words_explain(&words, read, word, why)) {
+                fail(batch, word, why);
+            }
+            words.at += read == ME_SLURM_FOREIGN ? 0 : 1;
+            words.letter = 0;
+        }
     }
-    const size_t length = is_long ? strcspn(word, "=") : 2;
-    const option *o = find_option(word, length);
-    const bool is_attached = word[length] != '\0';
-    if (o != NULL && o->use == SWITCH) {
-        batch->is_parsable = batch->is_parsable || o->offset != SIZE_MAX;
-        return 1;
-    }
-    if (!is_attached && left < 2) {
-        return 1;
-    }
-    if (o != NULL) {
-        take(batch, o, word,
-             !is_attached ? words[1]
-             : is_long    ? word + length + 1
-                          : word + length + (word[length] == '='));
-    }
-    return is_attached ? 1 : 2;
+    return words.at;
 }
 
 int me_batch_read_words(me_batch *batch, int argc, const char *const *argv)
 {
-    int at = 0;
-    while (at < argc) {
-        const int n = take_option(batch, argc - at, argv + at);
-        if (n == 0) {
-            break;
-        }
-        at += n;
-    }
-    return at < argc ? at : argc;
+    return take_words(batch, argc, argv);
 }
 
 /** sbatch(1), "input environment variables". */
@@ -153,16 +149,16 @@ static const struct {
     const char *name;
     const char *option;
 } inputs[] = {
-    {"SBATCH_ACCOUNT", "--account"},
-    {"SBATCH_ARRAY_INX", "--array"},
-    {"SBATCH_CONSTRAINT", "--constraint"},
-    {"SBATCH_EXPORT", "--export"},
-    {"SBATCH_GPUS", "--gpus"},
-    {"SBATCH_GPUS_PER_NODE", "--gpus-per-node"},
-    {"SBATCH_GPUS_PER_TASK", "--gpus-per-task"},
-    {"SBATCH_GRES", "--gres"},
-    {"SBATCH_JOB_NAME", "--job-name"},
-    {"SBATCH_PARTITION", "--partition"},
+    {"SBATCH_ACCOUNT", "account"},
+    {"SBATCH_ARRAY_INX", "array"},
+    {"SBATCH_CONSTRAINT", "constraint"},
+    {"SBATCH_EXPORT", "export"},
+    {"SBATCH_GPUS", "gpus"},
+    {"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
+    {"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
+    {"SBATCH_GRES", "gres"},
+    {"SBATCH_JOB_NAME", "job-name"},
+    {"SBATCH_PARTITION", "partition"},
 };
 
 void me_batch_read_environment(me_batch *batch)
@@ -171,7 +167,7 @@ void me_batch_read_environment(me_batch *batch)
         const char *name = inputs[i].option;
         const char *value = getenv(inputs[i].name);
         if (value != NULL) {
-            take(batch, find_option(name, strlen(name)), name, value);
+            take(batch, find_option(name), name, value);
         }
     }
 }
@@ -207,9 +203,8 @@ static void take_line(me_batch *batch, char *line)
         at += *at != '\0';
         *to++ = '\0';
     }
-    for (int at = 0; at < n;) {
-        const int taken = take_option(batch, n - at, words + at);
-        at += taken == 0 ? 1 : taken;
+    for (int at = 0; at < n; at++) {
+        at += take_words(batch, n - at, words + at);
     }
 }
 
@@ -223,6 +218,15 @@ static bool read_beginning(const char *path, char text[FILE_BYTES])
     }
     text[n < 0 ? 0 : n] = '\0';
     return n > 0;
+}
+
+/** `hetjob`: what follows asks for another part of a heterogeneous job; a step
+ *  runs on the first, unless srun's --het-group says another. */
+static bool is_next_part(const char *line)
+{
+    static const char *const words[] = {"hetjob", "packjob"};
+    line += strspn(line, " \t");
+    return me_is_one_of(line, strcspn(line, " \t#"), words, 2);
 }
 
 /** `#SBATCH` lines count up to the first line that is neither empty nor a
@@ -242,6 +246,9 @@ static bool take_lines(me_batch *batch, char *text)
         }
         if (strncmp(text, mark, sizeof mark - 1) == 0) {
             has_one = true;
+            if (is_next_part(text + sizeof mark - 1)) {
+                break;
+            }
             if (batch != NULL) {
                 take_line(batch, text + sizeof mark - 1);
             }
@@ -366,7 +373,10 @@ void me_batch_set_variables(const me_batch *batch)
 {
     static const char *const zeros[] = {"SLURM_PROCID", "SLURM_NODEID",
                                         "SLURM_LOCALID", "SLURM_GTIDS"};
-    const uint32_t asked = batch->nodes == 0 ? 1 : batch->nodes;
+    const uint64_t listed = me_slurm_hosts_count(batch->nodelist);
+    const uint32_t asked = batch->nodes != 0              ? batch->nodes
+                           : listed > 0 && listed <= MOST ? (uint32_t)listed
+                                                          : 1;
     const uint32_t tasks = tasks_of(batch, asked);
     const uint32_t nodes =
         batch->nodes == 0 && batch->tasks_per_node > 0

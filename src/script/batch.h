@@ -31,12 +31,13 @@ typedef struct me_batch {
     char gpus_per_node[ME_BATCH_TEXT];
     char gpus_per_task[ME_BATCH_TEXT];
     char name[ME_BATCH_TEXT];
+    char nodelist[ME_BATCH_TEXT]; /**< hosts by name */
     char partition[ME_BATCH_TEXT];
     char account[ME_BATCH_TEXT];
     char folder[ME_BATCH_TEXT];   /**< where it runs */
     char exported[ME_BATCH_TEXT]; /**< NAME=VALUE, commas between */
     char wrapped[8192];           /**< a command in place of a file */
-    char wrong[ME_BATCH_TEXT];    /**< an option whose value decides nothing */
+    char wrong[ME_BATCH_TEXT]; /**< an option that decides nothing, and why */
 } me_batch;
 
 /** Does a file have `#SBATCH` lines in front of its commands? */

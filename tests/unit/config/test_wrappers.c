@@ -121,30 +121,12 @@ static const struct {
      "-i --interleave -N --cpunodebind -C --physcpubind -m --membind -p "
      "--preferred"},
     {"srun", 0,
-     "-l --label -u --unbuffered -v --verbose -Q --quiet --exclusive "
-     "--overlap --exact -k --no-kill -O --overcommit -s --oversubscribe "
-     "--pty -E --preserve-env -I --immediate --kill-on-bad-exit -K "
-     "--disable-status -H --hold --contiguous --whole --spread-job "
-     "--use-min-nodes --container-writable --container-readonly "
-     "--container-mount-home --no-container-mount-home "
-     "--container-remap-root --no-container-remap-root "
-     "--container-entrypoint --no-container-entrypoint"},
+     "-l --label -u -v --exclusive --overlap -k --pty -I --nice --propagate "
+     "-X --x11 -K -Z --stepmgr --container-writable --no-container-mount-home"},
     {"srun", 1,
-     "-A --account -b --begin -c --cpus-per-task -d --dependency -D "
-     "--chdir -e --error -i --input -J --job-name -L --licenses -m "
-     "--distribution -M --clusters -o --output -q --qos -r --relative -S "
-     "--core-spec -t --time -T --threads -w --nodelist -W --wait -x "
-     "--exclude -X --disable-x11 -B --extra-node-info -F --nodefile "
-     "--cpu-bind --gpu-bind --gpu-freq --gpus-per-socket --gres-flags "
-     "--hint --jobid --mem --mem-bind --mem-per-cpu --mem-per-gpu "
-     "--mincpus --mpi --multi-prog --network --nice --ntasks-per-core "
-     "--ntasks-per-socket --open-mode --priority "
-     "--profile --prolog --epilog --propagate --reservation --signal "
-     "--task-epilog --task-prolog --threads-per-core --time-min --tmp "
-     "--comment --het-group --cpus-per-gpu --cores-per-socket "
-     "--sockets-per-node --switches --container --container-image "
-     "--container-mounts --container-name --container-save "
-     "--container-workdir --container-env"},
+     "-A --account -c -d -D -e -i -J -L -m -M -o -q -r -S -t -T -w -W -x -B -F "
+     "--cpu-bind --gpu-bind --mem --mpi --ntasks-per-core --signal --comment "
+     "--container-image --container-mounts --mem-per-gpu --network"},
     {"mpirun", 2, "--mca -mca --gmca -gmca --pmca --prtemca"},
     {"mpirun", 0,
      "--allow-run-as-root -allow-run-as-root --oversubscribe "

@@ -71,7 +71,9 @@ static void test_words_end_at_the_script(void **state)
     assert_string_equal(batch.gpus, "a100:4");
     static const char *const range[] = {"--nodes=2-4"};
     assert_int_equal(me_batch_read_words(&batch, 1, range), 1);
-    assert_string_equal(batch.wrong, "--nodes 2-4");
+    assert_string_equal(batch.wrong,
+                        "--nodes 2-4: must be a whole number: of a "
+                        "range the one that will run");
 }
 
 static void test_variables_of_sbatch_win_over_the_file(void **state)
