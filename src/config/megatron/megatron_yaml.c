@@ -19,6 +19,31 @@ enum {
 /** FlagScale, Primus, NeMo and Megatron-Bridge: their keys are known to all. */
 static const me_trainer trainer = {.fields = NULL};
 
+/** Keys that are flags want group_query_attention beside the number of groups,
+ *  which fields of a configuration do not. */
+static const me_yaml_field flag_fields[] = {
+    {"num_query_groups", NULL, .flags = "--num-query-groups"},
+    {.key = NULL},
+};
+
+static const me_trainer flag_trainer = {.fields = flag_fields};
+
+/** FlagScale's files, and those that turn group_query_attention off. */
+static const me_trainer *trainer_of(const me_yaml *yaml)
+{
+    bool is_flags = false;
+    for (size_t i = 0; i < yaml->count; i++) {
+        const me_yaml_leaf *leaf = &yaml->leaves[i];
+        bool is_on = false;
+        if (strcmp(leaf->key, "group_query_attention") == 0 &&
+            me_yaml_bool(leaf, &is_on)) {
+            return is_on ? &trainer : &flag_trainer;
+        }
+        is_flags = is_flags || strncmp(leaf->path, "experiment.", 11) == 0;
+    }
+    return is_flags ? &flag_trainer : &trainer;
+}
+
 /** The number of the first leaf that bears one of the names, or 0. */
 static uint64_t find_number(const me_yaml *yaml, const char *names)
 {
@@ -34,13 +59,17 @@ static uint64_t find_number(const me_yaml *yaml, const char *names)
     return 0;
 }
 
-/** Ranks: FlagScale's runner, NeMo's trainer. */
+/** Ranks: FlagScale's runner, NeMo's trainer, else what calls itself so. */
 static me_status set_ranks(me_config *config, const me_yaml *yaml,
                            me_diag *diag)
 {
     const uint64_t nodes = find_number(yaml, "runner.nnodes|trainer.num_nodes");
     const uint64_t per_node =
         find_number(yaml, "runner.nproc_per_node|trainer.devices");
+    const uint64_t ranks = find_number(yaml, "world_size");
+    if (nodes == 0 && per_node == 0 && ranks != 0) {
+        return me_trainer_set_ranks(config, 1, ranks, diag);
+    }
     return nodes == 0 && per_node == 0
                ? ME_OK
                : me_trainer_set_ranks(config, nodes == 0 ? 1 : nodes,
@@ -80,8 +109,8 @@ me_status me_megatron_read_yaml(me_config *config, const char *where,
             ? me_fail(diag, ME_ERR_NOMEM, "no memory for a job in YAML")
             : me_yaml_gather(config, &file, arena, diag, &yaml, &missing);
     if (status == ME_OK) {
-        status = me_megatron_read_leaves(config, where, &yaml, &trainer, arena,
-                                         diag);
+        status = me_megatron_read_leaves(config, where, &yaml,
+                                         trainer_of(&yaml), arena, diag);
     }
     if (status == ME_OK && me_str_status(&missing) != ME_OK) {
         status = me_fail(diag, ME_ERR_NOMEM, "no memory for a job in YAML");

@@ -14,7 +14,8 @@
 enum {
     WORDS_ADDED = 16,
     NUMBER_BYTES = 24,
-    TOKENS_DEFAULT = 4096 /**< of seq_length */
+    TOKENS_DEFAULT = 4096, /**< of seq_length */
+    PAD_DEFAULT = 128      /**< of data_pad_size_multiplier */
 };
 
 /** The value of the last `--flag value` or `--flag=value`, or NULL. */
@@ -52,22 +53,60 @@ static uint64_t number_of(int argc, const char *const *argv, const char *flag,
                : other;
 }
 
-/** Tokens of a micro-batch: as many as --max-tokens-per-gpu lets be in one, or a
- *  prompt with the longest response. */
-static me_status assume_tokens(me_config *config, uint64_t tokens,
-                               bool is_dynamic, me_diag *diag)
+/** The row of one micro-batch: its samples side by side (data.py, get_batch()). */
+typedef struct row {
+    uint64_t
+        tokens; /**< with what pads them, of all cards of a context group */
+    uint64_t sample; /**< 0: as many samples as the limit lets be in one */
+    uint64_t samples;
+} row;
+
+/** Samples have the longest prompt and response, where it is said, else what
+ *  Megatron-LM's flag says. --max-tokens-per-gpu counts with
+ *  --use-dynamic-batch-size alone (dp_schedule.py). */
+static row row_of(int argc, const char *const *argv)
 {
-    return is_dynamic
-               ? me_config_assume(config, diag,
-                                  "a micro-batch has %" PRIu64
-                                  " tokens, all that --max-tokens-per-gpu lets "
-                                  "be in one, of every card of a context group",
-                                  tokens)
-               : me_config_assume(config, diag,
-                                  "a sample has %" PRIu64
-                                  " tokens; a longer prompt with its response "
-                                  "takes more",
-                                  tokens);
+    const uint64_t context =
+        number_of(argc, argv, "--context-parallel-size", 1);
+    const uint64_t unit =
+        number_of(argc, argv, "--tensor-model-parallel-size", 1) *
+        number_of(argc, argv, "--data-pad-size-multiplier", PAD_DEFAULT) *
+        context;
+    const uint64_t response =
+        number_of(argc, argv, "--rollout-max-response-len", 0);
+    const uint64_t prompt =
+        response == 0 ? 0
+                      : number_of(argc, argv, "--rollout-max-prompt-len", 0);
+    row r = {.samples = 1};
+    if (has_flag(argc, argv, "--use-dynamic-batch-size")) {
+        r.tokens =
+            number_of(argc, argv, "--max-tokens-per-gpu", TOKENS_DEFAULT) *
+            context;
+    } else {
+        r.sample = response != 0
+                       ? prompt + response
+                       : number_of(argc, argv, "--seq-length", TOKENS_DEFAULT);
+        r.samples = number_of(argc, argv, "--micro-batch-size", 1);
+        r.tokens = r.sample * r.samples;
+    }
+    r.tokens = (r.tokens + unit - 1) / unit * unit;
+    return r;
+}
+
+static me_status assume_tokens(me_config *config, const row *r, me_diag *diag)
+{
+    if (r->sample == 0) {
+        return me_config_assume(config, diag,
+                                "a micro-batch has %" PRIu64
+                                " tokens, all that --max-tokens-per-gpu lets "
+                                "be in one, of every card of a context group",
+                                r->tokens);
+    }
+    return me_config_assume(
+        config, diag,
+        "a sample has %" PRIu64 " tokens, and a micro-batch, a row of %" PRIu64
+        " of them, %" PRIu64 "; a longer prompt with its response takes more",
+        r->sample, r->samples, r->tokens);
 }
 
 /** What shares the cards with the step that is answered. */
@@ -119,33 +158,41 @@ static const char *copy_number(me_config *config, uint64_t number)
     return me_arena_strdup(config->own->text, text);
 }
 
-/** Samples of a step: of all rollouts, divided among the steps. */
-static uint64_t batch_of(const slime_words *w)
+/** Rows of a step: its samples, those of all rollouts divided among the steps,
+ *  as many side by side as a micro-batch has. */
+static uint64_t rows_of(const slime_words *w, const row *r)
 {
     const int n = w->n_given;
     const uint64_t rollouts =
         number_of(n, w->words, "--rollout-batch-size", 1) *
         number_of(n, w->words, "--n-samples-per-prompt", 1);
-    return rollouts / number_of(n, w->words, "--num-steps-per-rollout", 1);
+    const uint64_t samples = number_of(
+        n, w->words, "--global-batch-size",
+        rollouts / number_of(n, w->words, "--num-steps-per-rollout", 1));
+    return (samples + r->samples - 1) / r->samples;
 }
 
-static void say_defaults(slime_words *w, const char *tokens, const char *batch,
-                         bool is_dynamic)
+/** What slime says after all flags, where it says so or no flag does. */
+static void say_defaults(slime_words *w, const me_config *config,
+                         const char *tokens, const char *rows)
 {
-    if (is_dynamic || !is_said(w, "--seq-length")) {
-        say(w, "--seq-length", tokens);
-        say(w, "--max-position-embeddings", tokens);
-    }
-    if (is_dynamic || !is_said(w, "--micro-batch-size")) {
-        say(w, "--micro-batch-size", "1");
-    }
-    if (!is_said(w, "--global-batch-size")) {
-        say(w, "--global-batch-size", batch);
-    }
+    const char *dispatcher =
+        value_of(w->n_given, w->words, "--moe-token-dispatcher-type");
+    say(w, "--seq-length", tokens);
+    say(w, "--max-position-embeddings", tokens);
+    say(w, "--micro-batch-size", "1");
+    say(w, "--global-batch-size", rows);
     if (!is_said(w, "--fp16")) {
         say(w, "--bf16", NULL);
     }
     say(w, "--use-distributed-optimizer", NULL);
+    if (!is_said(w, "--no-create-attention-mask-in-dataloader")) {
+        say(w, "--no-create-attention-mask-in-dataloader", NULL);
+    }
+    if ((is_said(w, "--num-experts") || config->moe.num_experts > 0) &&
+        (dispatcher == NULL || strcmp(dispatcher, "allgather") == 0)) {
+        say(w, "--moe-token-dispatcher-type", "alltoall");
+    }
 }
 
 me_status me_slime_read(me_config *config, int argc, const char *const *argv,
@@ -160,26 +207,20 @@ me_status me_slime_read(me_config *config, int argc, const char *const *argv,
     for (int i = 0; w.words != NULL && i < argc; i++) {
         w.words[i] = argv[i];
     }
-    const char *most = value_of(argc, argv, "--max-tokens-per-gpu");
-    const uint64_t tokens =
-        most != NULL
-            ? number_of(argc, argv, "--max-tokens-per-gpu", TOKENS_DEFAULT) *
-                  number_of(argc, argv, "--context-parallel-size", 1)
-            : number_of(argc, argv, "--rollout-max-response-len",
-                        TOKENS_DEFAULT);
+    const row r = row_of(argc, argv);
     const char *checkpoint = value_of(argc, argv, "--hf-checkpoint");
-    const char *length = copy_number(config, tokens);
-    const char *batch =
-        w.words == NULL ? NULL : copy_number(config, batch_of(&w));
-    if (length == NULL || batch == NULL) {
+    const char *length = copy_number(config, r.tokens);
+    const char *rows =
+        w.words == NULL ? NULL : copy_number(config, rows_of(&w, &r));
+    if (length == NULL || rows == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for the launch command");
     }
-    say_defaults(&w, length, batch, most != NULL);
     me_status status = ME_OK;
     if (value_of(argc, argv, "--num-layers") == NULL && checkpoint != NULL) {
         status = me_trainer_read_model(config, "--hf-checkpoint", checkpoint,
                                        diag, NULL);
     }
+    say_defaults(&w, config, length, rows);
     if (status == ME_OK) {
         status = me_megatron_read(config, w.n, w.words, diag);
     }
@@ -192,6 +233,5 @@ me_status me_slime_read(me_config *config, int argc, const char *const *argv,
     if (status == ME_OK) {
         status = note(config, argc, argv, diag);
     }
-    return status == ME_OK ? assume_tokens(config, tokens, most != NULL, diag)
-                           : status;
+    return status == ME_OK ? assume_tokens(config, &r, diag) : status;
 }

@@ -47,7 +47,7 @@ static const me_yaml_field fields[] = {
     {"virtual_pipeline_model_parallel_size", "1", .flags = ""},
     {"bf16|fp16", "false", .flags = ""},
     {"torch_dtype", "bfloat16", .flags = "--bf16"},
-    {"torch_dtype", "float16", .flags = "--fp16"},
+    {"torch_dtype", "float16|float32", .flags = "--fp16"},
     {"bias_activation_fusion", "false",
      .flags = "--no-bias-gelu-fusion --no-bias-swiglu-fusion"},
     {"max_length|packing_length|finetune|model_type|lora_rank|lora_alpha|"
@@ -182,15 +182,17 @@ static const me_leaf_default defaults[] = {
     {"global_batch_size", "16", .only = NULL},
     {"recompute_granularity", "selective", .only = NULL},
     {"use_distributed_optimizer", "true", .only = NULL},
-    {"bf16", "true", .unless = "fp16"},
+    {"bf16", "true", .unless = "fp16|torch_dtype"},
     {"accumulate_allreduce_grads_in_fp32", "true",
      .unless = "main_grads_dtype"},
+    {"fp8_amax_history_len", "1024", .only = "fp8_format"},
     {"apply_rope_fusion", "false", .only = NULL},
     {"cross_entropy_loss_fusion", "true", .only = NULL},
     {"attention_backend", "flash", .only = NULL},
     {"attention_softmax_in_fp32", "true", .only = NULL},
     {"calculate_per_token_loss", "true", .unless = "rlhf_type"},
     {"expert_tensor_parallel_size", "1", .only = "num_experts"},
+    {"moe_aux_loss_coeff", "0", .only = "num_experts"},
     {"moe_grouped_gemm", "true", .only = "num_experts"},
     {"moe_router_dtype", "fp32", .only = "num_experts"},
     {"moe_token_dispatcher_type", "alltoall", .only = "num_experts"},
@@ -260,6 +262,77 @@ static me_status add_file(me_leaf_list *list, const char *path, me_diag *diag)
     return status;
 }
 
+static bool is_true(const me_leaf_list *list, const char *key)
+{
+    const me_yaml_leaf *leaf = me_leaf_list_find(list, key);
+    bool value = false;
+    return leaf != NULL && me_yaml_bool(leaf, &value) && value;
+}
+
+static bool has_value(const me_leaf_list *list, const char *key,
+                      const char *value)
+{
+    const me_yaml_leaf *leaf = me_leaf_list_find(list, key);
+    return leaf != NULL && leaf->n_values == 1 &&
+           strcmp(leaf->values[0], value) == 0;
+}
+
+/** What ms-swift sets whatever its arguments say: megatron_args.py, _check_muon();
+ *  model_config.py, get_mcore_model_config(); megatron_lm_utils.py, of
+ *  checkpoints. */
+static me_status add_rules(me_leaf_list *list, const me_config *config,
+                           me_diag *diag)
+{
+    const me_yaml_leaf *optimizer = me_leaf_list_find(list, "optimizer");
+
+    const struct {
+        bool is_there;
+        const char *key;
+        const char *value;
+    } rows[] = {
+        {optimizer != NULL && optimizer->n_values == 1 &&
+             strstr(optimizer->values[0], "muon") != NULL,
+         "use_distributed_optimizer", "false"},
+        {config->moe.num_experts == 0 &&
+             me_leaf_list_find(list, "num_experts") == NULL,
+         "expert_model_parallel_size", "1"},
+        {is_true(list, "use_megatron_fsdp"), "ckpt_format", "fsdp_dtensor"},
+    };
+
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].is_there) {
+            me_leaf_list_remove(list, rows[i].key);
+            status = me_leaf_list_add(list, rows[i].key, &rows[i].value, 1,
+                                      where, diag);
+        }
+    }
+    return status;
+}
+
+/** A row's tokens are a multiple of this: utils.py, get_padding_to(), and of
+ *  context parallelism both halves of a card's: template/base.py. */
+static uint64_t unit_of(const me_leaf_list *list)
+{
+    const uint64_t tensor =
+        me_leaf_list_number(list, "tensor_model_parallel_size", 1);
+    const uint64_t context =
+        me_leaf_list_number(list, "context_parallel_size", 1);
+    const uint64_t cut = (is_true(list, "sequence_parallel") ? tensor : 1) *
+                         (context > 1 ? 2 * context : 1);
+    const uint64_t blocks =
+        has_value(list, "fp8_recipe", "blockwise") ? 128
+        : has_value(list, "fp8_recipe", "mxfp8")   ? 32
+        : me_leaf_list_find(list, "fp8_format") != NULL ||
+                me_leaf_list_find(list, "fp4_format") != NULL
+            ? 16
+            : 1;
+    const uint64_t fused =
+        has_value(list, "attention_backend", "fused") ? 64 : 1;
+    const uint64_t unit = cut * (blocks > fused ? blocks : fused);
+    return unit == 0 ? 1 : unit;
+}
+
 /** Samples as long as they may be: without max_length as long as the model's. A
  *  file of configs/models does not say how long that is. */
 static me_status add_length(me_leaf_list *list, me_config *config,
@@ -268,7 +341,9 @@ static me_status add_length(me_leaf_list *list, me_config *config,
     const uint64_t limit = config->model.max_position_embeddings;
     const uint64_t longest =
         me_leaf_list_number(list, "max_length", has_limit ? limit : 0);
-    const uint64_t row = me_leaf_list_number(list, "packing_length", longest);
+    const uint64_t unit = unit_of(list);
+    const uint64_t most = me_leaf_list_number(list, "packing_length", longest);
+    const uint64_t row = (most + unit - 1) / unit * unit;
     if (row == 0) {
         return me_fail(
             diag, ME_ERR_CONFIG,
@@ -334,7 +409,9 @@ static me_status read_list(me_leaf_list *list, me_config *config, me_diag *diag)
 {
     const me_yaml_leaf *model = me_leaf_list_find(list, "model");
     bool has_limit = me_config_is_set(config, "model.max_position_embeddings");
-    static const char *const numbers[] = {"max_length", "packing_length", NULL};
+    static const char *const numbers[] = {"max_length", "packing_length",
+                                          "tensor_model_parallel_size",
+                                          "context_parallel_size", NULL};
     me_status status = me_leaf_list_check_numbers(list, numbers, diag);
     if (status != ME_OK) {
         return status;
@@ -349,6 +426,9 @@ static me_status read_list(me_leaf_list *list, me_config *config, me_diag *diag)
     }
     if (status == ME_OK) {
         status = me_leaf_list_add_model(list, config, where, diag);
+    }
+    if (status == ME_OK) {
+        status = add_rules(list, config, diag);
     }
     if (status == ME_OK) {
         status = add_length(list, config, has_limit, diag);

@@ -141,6 +141,17 @@ me_status me_leaf_list_add_number(me_leaf_list *list, const char *path,
     return me_leaf_list_add(list, path, &value, 1, where, diag);
 }
 
+void me_leaf_list_remove(me_leaf_list *list, const char *path)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->yaml.count; i++) {
+        if (strcmp(list->yaml.leaves[i].path, path) != 0) {
+            list->yaml.leaves[kept++] = list->yaml.leaves[i];
+        }
+    }
+    list->yaml.count = kept;
+}
+
 const me_yaml_leaf *me_leaf_list_find(const me_leaf_list *list,
                                       const char *path)
 {

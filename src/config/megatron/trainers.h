@@ -88,6 +88,9 @@ me_status me_leaf_list_add_number(me_leaf_list *list, const char *path,
                                   uint64_t number, const char *where,
                                   me_diag *diag) ME_MUST_CHECK;
 
+/** Take away all leaves of that path. */
+void me_leaf_list_remove(me_leaf_list *list, const char *path);
+
 /** The last leaf of that path, or NULL. */
 const me_yaml_leaf *me_leaf_list_find(const me_leaf_list *list,
                                       const char *path);

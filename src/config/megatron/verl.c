@@ -238,6 +238,49 @@ static me_status add_sequence_parallel(const me_leaf_list *all,
                : ME_OK;
 }
 
+/** The model's configuration is made without Megatron-LM's command line, by
+ *  mbridge (core/llm_bridge.py) or verl's own converter
+ *  (models/mcore/config_converter.py): of TransformerConfig's fusions they turn
+ *  on few, and experts' auxiliary loss off. Megatron-Bridge, without
+ *  vanilla_mbridge, turns fusions on. */
+static me_status add_configuration(const me_leaf_list *all,
+                                   me_leaf_list *picked,
+                                   const me_config *config, me_diag *diag)
+{
+    const bool has_experts = config->moe.num_experts > 0;
+    const bool is_own =
+        !is_true(all, "actor_rollout_ref.actor.megatron.use_mbridge", true);
+    const bool is_plain =
+        is_own ||
+        is_true(all, "actor_rollout_ref.actor.megatron.vanilla_mbridge", true);
+
+    const struct {
+        bool is_there;
+        const char *key;
+        const char *value;
+    } rows[] = {
+        {is_plain, "gradient_accumulation_fusion", "false"},
+        {is_plain, "apply_rope_fusion", "false"},
+        {is_plain && !has_experts, "bias_activation_fusion", "false"},
+        {is_plain && !has_experts, "bias_dropout_fusion", "false"},
+        {has_experts && !(is_own && config->model.multi_latent_attention),
+         "moe_router_load_balancing_type", "none"},
+    };
+
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < sizeof rows / sizeof *rows; i++) {
+        bool is_said = !rows[i].is_there;
+        for (size_t k = 0; k < picked->yaml.count; k++) {
+            is_said |= me_leaf_is_named(&picked->yaml.leaves[k], rows[i].key);
+        }
+        if (!is_said) {
+            status = me_leaf_list_add(picked, rows[i].key, &rows[i].value, 1,
+                                      where, diag);
+        }
+    }
+    return status;
+}
+
 /** What shares the cards with the step that is answered. */
 static me_status note(const me_leaf_list *all, me_config *config, me_diag *diag)
 {
@@ -335,6 +378,9 @@ static me_status read_lists(const me_leaf_list *all, me_leaf_list *picked,
     }
     if (status == ME_OK) {
         status = add_sequence_parallel(all, picked, diag);
+    }
+    if (status == ME_OK) {
+        status = add_configuration(all, picked, config, diag);
     }
     if (status == ME_OK) {
         status = me_megatron_read_leaves(config, where, &picked->yaml, &trainer,
