@@ -6,6 +6,7 @@
 #include "config/config_private.h"
 #include "config/fp8_options.h"
 #include "config/fsdp_options.h"
+#include "config/impl_options.h"
 #include "config/moe_options.h"
 #include "config/muon_options.h"
 #include "config/offload_options.h"
@@ -447,24 +448,7 @@ ENUM("torch.param_dtype", "none", me_policy_dtype_choices, torch.param_dtype,
 ENUM("torch.reduce_dtype", "none", me_policy_dtype_choices, torch.reduce_dtype,
     "fully_shard's MixedPrecisionPolicy: type of reduced gradients."),
 
-ENUM("impl.transformer", "transformer_engine", me_transformer_impl_choices,
-    impl.transformer,
-    "Modules of the layers: Transformer Engine's, or Megatron-LM's own, local; "
-    "impl.core_attention, if given, names whose they are."),
-STRING("impl.te_version", "2.17.1", impl.te_version,
-    "Version of Transformer Engine, of which sizes are known."),
-ENUM("impl.attention_backend", "auto", me_attention_backend_choices,
-    impl.attention_backend,
-    "Which attention Transformer Engine may take, as --attention-backend."),
-ENUM("impl.core_attention", "te_fused", me_core_attention_kind_choices,
-    impl.core_attention,
-    "Core attention: Megatron-LM's own, unfused; PyTorch's flash kernel; or "
-    "Transformer Engine's. The default is what impl.transformer would take."),
-ENUM("impl.norm", "torch", me_norm_impl_choices, impl.norm,
-    "Norm kernels: PyTorch's, the only ones that are modelled."),
-ENUM("impl.optimizer", "torch_foreach", me_optimizer_impl_choices, impl.optimizer,
-    "Optimizer kernels: PyTorch's; or Transformer Engine's, fused, the default "
-    "where its modules are taken."),
+ME_IMPL_OPTIONS
 
 STRING("device.name", "h200-141gb", device.name,
     "The card: a name of configs/cards, a file of one, or auto."),
