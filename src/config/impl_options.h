@@ -14,6 +14,9 @@
         impl.transformer, \
         "Modules of the layers: Transformer Engine's, or Megatron-LM's own, local; " \
         "impl.core_attention, if given, names whose they are."), \
+    ENUM("impl.importable", "none", me_importable_choices, impl.importable, \
+        "What Megatron-LM can import; layers of its own take the last norm, the gradients' " \
+        "norm and the optimizer from it. The default is what the job cannot do without."), \
     STRING("impl.te_version", "2.17.1", impl.te_version, \
         "Version of Transformer Engine, of which sizes are known."), \
     ENUM("impl.attention_backend", "auto", me_attention_backend_choices, \
@@ -27,7 +30,7 @@
         "Norm kernels: PyTorch's, the only ones that are modelled."), \
     ENUM("impl.optimizer", "torch_foreach", me_optimizer_impl_choices, impl.optimizer, \
         "Optimizer kernels: PyTorch's; or Transformer Engine's, fused, the default " \
-        "where its modules are taken."),
+        "where it can be imported."),
 /* clang-format on */
 
 #endif /* MEMEST_CONFIG_IMPL_OPTIONS_H */

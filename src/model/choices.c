@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "model/dtype.h"
+#include "model/impl_choices.h"
 
 #include <stddef.h>
 
@@ -28,6 +29,7 @@ ROWS(me_matmul_precision, ME_MATMUL_PRECISION_LIST)
 ROWS(me_recompute, ME_RECOMPUTE_LIST)
 ROWS(me_recompute_method, ME_RECOMPUTE_METHOD_LIST)
 ROWS(me_transformer_impl, ME_TRANSFORMER_IMPL_LIST)
+ROWS(me_importable, ME_IMPORTABLE_LIST)
 ROWS(me_core_attention_kind, ME_CORE_ATTENTION_KIND_LIST)
 ROWS(me_attention_backend, ME_ATTENTION_BACKEND_LIST)
 ROWS(me_cross_entropy_impl, ME_CROSS_ENTROPY_IMPL_LIST)

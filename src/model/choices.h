@@ -400,28 +400,6 @@ typedef enum me_sharding_strategy {
 extern const me_choice me_sharding_strategy_choices[];
 extern const me_choice me_outer_sharding_choices[]; /**< the first two */
 
-#define ME_NORM_IMPL_LIST(X) X(ME_NORM_IMPL_TORCH, "torch", "torch")
-
-typedef enum me_norm_impl {
-    ME_NORM_IMPL_LIST(ME_CHOICE_CONSTANT)
-} me_norm_impl;
-
-extern const me_choice me_norm_impl_choices[];
-
-/** torch.optim's three: multi-tensor kernels, fused ones, one parameter after the
- *  other; and Transformer Engine's. */
-#define ME_OPTIMIZER_IMPL_LIST(X)                                              \
-    X(ME_OPTIMIZER_TORCH_FOREACH, "torch_foreach", "torch_foreach")            \
-    X(ME_OPTIMIZER_TORCH_FUSED, "torch_fused", "torch_fused")                  \
-    X(ME_OPTIMIZER_TORCH_FOR_LOOP, "torch_for_loop", "torch_for_loop")         \
-    X(ME_OPTIMIZER_FUSED, "fused", "fused")
-
-typedef enum me_optimizer_impl {
-    ME_OPTIMIZER_IMPL_LIST(ME_CHOICE_CONSTANT)
-} me_optimizer_impl;
-
-extern const me_choice me_optimizer_impl_choices[];
-
 /** How plain PyTorch spreads a model over the ranks of a batch. */
 #define ME_DATA_PARALLEL_LIST(X)                                               \
     X(ME_DATA_PARALLEL_NONE, "none", "none")                                   \

@@ -12,6 +12,7 @@
 #include "model/choices.h"
 #include "model/dtype.h"
 #include "model/effect.h"
+#include "model/impl_choices.h"
 #include "model/layer.h"
 #include "model/optimizer_config.h"
 
@@ -352,6 +353,7 @@ typedef struct me_torch_job {
 /** Which code runs a part. */
 typedef struct me_impl_config {
     me_transformer_impl transformer;
+    me_importable importable;
     char te_version[64]; /**< of Transformer Engine */
     me_attention_backend attention_backend;
     me_core_attention_kind core_attention;

@@ -156,9 +156,11 @@ void me_text_head_megatron(const me_report *report, me_str *text)
                       config->impl.te_version, attention, optimizer);
         return;
     }
-    me_str_printf(text,
-                  "  code        core_attention %s, norm %s, optimizer %s\n",
-                  attention,
-                  me_choice_title(me_norm_impl_choices, (int)config->impl.norm),
-                  optimizer);
+    const bool has_te_norm = config->impl.importable == ME_IMPORTABLE_TE &&
+                             config->moe.num_experts == 0;
+    me_str_printf(
+        text, "  code        core_attention %s, norm %s%s, optimizer %s\n",
+        attention,
+        me_choice_title(me_norm_impl_choices, (int)config->impl.norm),
+        has_te_norm ? " (the last Transformer Engine's)" : "", optimizer);
 }

@@ -43,15 +43,75 @@ static me_status assume_implementation(me_config *config, me_diag *diag)
  *  tensor_parallel/layers.py). */
 static me_status assume_dummy_gradients(me_config *config, me_diag *diag)
 {
-    if (!config->train.gradient_accumulation_fusion ||
-        config->impl.transformer != ME_TRANSFORMER_LOCAL) {
-        return ME_OK;
+    return config->train.gradient_accumulation_fusion
+               ? me_config_assume(
+                     config, diag,
+                     "Apex and Transformer Engine are installed: weight "
+                     "gradients are fused, and one dummy of each weight's "
+                     "shape is kept (--no-gradient-accumulation-fusion: "
+                     "without)")
+               : ME_OK;
+}
+
+/** FusedScaleMaskSoftmax asks Apex's kernel how many rows it takes at once, before
+ *  it knows whether it takes any. */
+static me_status assume_softmax_kernel(me_config *config, me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    const uint64_t matrices = config->train.micro_batch_size *
+                              m->num_attention_heads /
+                              (uint64_t)config->parallel.tensor;
+    const bool asks =
+        config->impl.core_attention == ME_CORE_ATTENTION_UNFUSED &&
+        config->train.masked_softmax_fusion &&
+        m->softmax_type == ME_SOFTMAX_VANILLA &&
+        config->train.params_dtype != ME_DTYPE_FLOAT32 && m->seq_length > 16 &&
+        m->seq_length <= 4096 && m->seq_length % 4 == 0 && matrices % 4 == 0;
+    return asks ? me_config_assume(
+                      config, diag,
+                      "Apex's softmax kernel is installed: Megatron-LM stops "
+                      "without its module scaled_masked_softmax_cuda "
+                      "(--no-masked-softmax-fusion: without)")
+                : ME_OK;
+}
+
+/** What local layers take from Transformer Engine, and why it is there. */
+static me_status assume_importable(me_config *config, me_diag *diag)
+{
+    const bool is_given = me_config_is_set(config, "impl.importable");
+    if (config->impl.importable == ME_IMPORTABLE_NONE) {
+        return is_given || !config->own->has_launch
+                   ? ME_OK
+                   : me_config_assume(
+                         config, diag,
+                         "Transformer Engine cannot be imported: the optimizer "
+                         "is PyTorch's, the gradients' norm Megatron-LM's own "
+                         "(impl.importable = transformer_engine: its)");
     }
+    static const char *const parts[2][2] = {
+        {"nothing is its", "the gradients' norm and the optimizer are its"},
+        {"the last norm is its",
+         "the last norm, the gradients' norm and the optimizer are its"}};
+    const int has_norm = config->moe.num_experts == 0;
+    const int has_optimizer = config->impl.optimizer == ME_OPTIMIZER_FUSED;
     return me_config_assume(
         config, diag,
-        "Apex and Transformer Engine are installed: weight gradients are fused, "
-        "and one dummy of each weight's shape is kept "
-        "(--no-gradient-accumulation-fusion: without)");
+        "Transformer Engine can be imported%s: beside local layers %s",
+        is_given ? "" : ", which the job needs (impl.importable)",
+        parts[has_norm][has_optimizer]);
+}
+
+/** What has to be installed beside Megatron-LM's own layers. */
+static me_status assume_installed(me_config *config, me_diag *diag)
+{
+    if (config->impl.transformer != ME_TRANSFORMER_LOCAL) {
+        return ME_OK;
+    }
+    me_status status = assume_importable(config, diag);
+    if (status == ME_OK) {
+        status = assume_dummy_gradients(config, diag);
+    }
+    return status == ME_OK ? assume_softmax_kernel(config, diag) : status;
 }
 
 me_status me_config_assume_defaults(me_config *config, me_diag *diag)
@@ -60,5 +120,5 @@ me_status me_config_assume_defaults(me_config *config, me_diag *diag)
     if (status == ME_OK) {
         status = assume_implementation(config, diag);
     }
-    return status == ME_OK ? assume_dummy_gradients(config, diag) : status;
+    return status == ME_OK ? assume_installed(config, diag) : status;
 }

@@ -23,6 +23,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
 /** Whose modules, which core attention and which optimizer, unless given. */
 void me_config_derive_implementation(me_config *config);
 
+/** Were sizes of this version of Transformer Engine measured? */
+bool me_config_has_measured_te(const me_config *config);
+
 /** Say that Megatron-LM itself stops at Transformer Engine's cross entropy. */
 me_status me_config_assume_te_cross_entropy(me_config *config,
                                             me_diag *diag) ME_MUST_CHECK;

@@ -124,7 +124,7 @@ static bool has_fine_grained_offload(const me_config *config)
 
 static bool has_transformer_engine(const me_config *config)
 {
-    return config->impl.transformer == ME_TRANSFORMER_ENGINE;
+    return config->impl.importable == ME_IMPORTABLE_TE;
 }
 
 static bool has_fp8(const me_config *config)
@@ -245,7 +245,7 @@ const me_option_need me_megatron_needs[] = {
     {"train.cuda_graph_modules", has_graphs, "train.cuda_graph_impl"},
     {"train.cuda_graph_warmup_steps", has_graphs, "train.cuda_graph_impl"},
     {"impl.te_version", has_transformer_engine,
-     "impl.transformer = transformer_engine"},
+     "impl.importable = transformer_engine"},
     {"machine.placement", has_several_nodes, "several nodes"},
     {.option = NULL},
 };

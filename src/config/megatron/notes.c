@@ -16,7 +16,8 @@ static bool is_local(const me_config *config)
 /** Sizes were read from one version. */
 static bool has_other_version(const me_config *config)
 {
-    return !is_local(config) && strcmp(config->impl.te_version, "2.17.1") != 0;
+    return config->impl.importable == ME_IMPORTABLE_TE &&
+           !me_config_has_measured_te(config);
 }
 
 static bool has_flash_attention(const me_config *config)

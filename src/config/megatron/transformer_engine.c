@@ -63,17 +63,36 @@ static me_core_attention_kind choose_attention(const me_config *config)
                : ME_CORE_ATTENTION_TE_UNFUSED;
 }
 
-/** Megatron-LM takes Transformer Engine's optimizers wherever it can import it,
- * which a job whose layers are Transformer Engine's needs to, and one whose
- * optimizer is precision-aware. */
+/** Transformer Engine's rotary kernel; latent attention has Megatron-LM's own. */
+static bool has_fused_rope(const me_config *config)
+{
+    return config->train.apply_rope_fusion &&
+           !config->model.multi_latent_attention;
+}
+
+/** Which parts of a job, local layers or not, only Transformer Engine has. */
+static bool needs_te(const me_config *config)
+{
+    return uses_te(config) || config->optimizer.precision_aware ||
+           has_fused_rope(config) ||
+           config->train.gradient_accumulation_fusion ||
+           (me_config_is_set(config, "impl.optimizer") &&
+            config->impl.optimizer == ME_OPTIMIZER_FUSED);
+}
+
+/** Megatron-LM takes Transformer Engine's optimizers wherever it can import it
+ *  (core/optimizer/__init__.py). */
 void me_config_derive_implementation(me_config *config)
 {
     config->impl.transformer = choose_transformer(config);
+    if (!me_config_is_set(config, "impl.importable") && needs_te(config)) {
+        config->impl.importable = ME_IMPORTABLE_TE;
+    }
     if (!me_config_is_set(config, "impl.core_attention")) {
         config->impl.core_attention = choose_attention(config);
     }
     if (!me_config_is_set(config, "impl.optimizer") &&
-        (uses_te(config) || config->optimizer.precision_aware)) {
+        config->impl.importable == ME_IMPORTABLE_TE) {
         config->impl.optimizer = ME_OPTIMIZER_FUSED;
     }
 }
@@ -100,6 +119,70 @@ me_status me_config_assume_te_times(me_config *config, me_diag *diag)
                      "times of Megatron-LM's own, which were not measured of "
                      "them")
                : ME_OK;
+}
+
+/** Versions of which sizes were measured. */
+static const char *const measured_versions[] = {"2.17.1"};
+
+bool me_config_has_measured_te(const me_config *config)
+{
+    for (size_t i = 0;
+         i < sizeof measured_versions / sizeof measured_versions[0]; i++) {
+        if (strcmp(config->impl.te_version, measured_versions[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Does @p text begin as versions do: two numbers or more, dots between? */
+static bool is_version(const char *text)
+{
+    static const char digits[] = "0123456789";
+    const size_t major = strspn(text, digits);
+    return major > 0 && text[major] == '.' &&
+           strspn(text + major + 1, digits) > 0;
+}
+
+static me_status check_version(const me_config *config, me_diag *diag)
+{
+    return is_version(config->impl.te_version)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "impl.te_version = %s is no version of Transformer "
+                         "Engine: sizes are known of %s; another one, such as "
+                         "2.9.0, is told apart in the report",
+                         config->impl.te_version, measured_versions[0]);
+}
+
+/** What a job has that cannot be without Transformer Engine. */
+static me_status check_importable(const me_config *config, me_diag *diag)
+{
+    const struct {
+        bool is_there;
+        const char *what;
+    } parts[] = {
+        {uses_te(config), "impl.transformer = transformer_engine"},
+        {config->impl.optimizer == ME_OPTIMIZER_FUSED,
+         "impl.optimizer = fused"},
+        {config->optimizer.precision_aware, "optimizer.precision_aware = true"},
+        {has_fused_rope(config),
+         "train.apply_rope_fusion = true (--no-rope-fusion: false)"},
+        {config->train.gradient_accumulation_fusion,
+         "train.gradient_accumulation_fusion = true "
+         "(--no-gradient-accumulation-fusion: false), which is modelled with "
+         "Transformer Engine's dummies alone"},
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i].is_there &&
+            config->impl.importable == ME_IMPORTABLE_NONE) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "impl.importable = none does not go with %s",
+                           parts[i].what);
+        }
+    }
+    return ME_OK;
 }
 
 /** Modules and core attention are of one implementation. */
@@ -198,6 +281,6 @@ static me_status check_op_fuser(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_te_rules[] = {
-    check_op_fuser, check_determinism, check_core_attention, check_variables,
-    NULL,
+    check_version,        check_importable, check_op_fuser, check_determinism,
+    check_core_attention, check_variables,  NULL,
 };

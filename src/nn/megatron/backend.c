@@ -11,6 +11,18 @@ const me_backend *me_backend_of(const me_nn *nn)
     return backends[nn->config->impl.transformer];
 }
 
+/** transformer_block.py has one norm for a decoder that is given as one layer
+ *  (LayerNormImpl); get_gpt_decoder_block_spec(), which jobs with experts take,
+ *  that of the layers (LNImpl). */
+const me_backend *me_final_norm_backend_of(const me_nn *nn)
+{
+    const me_config *config = nn->config;
+    return config->impl.importable == ME_IMPORTABLE_TE &&
+                   config->moe.num_experts == 0
+               ? &me_te_backend
+               : me_backend_of(nn);
+}
+
 bool me_norms_are_fused(const me_nn *nn)
 {
     return me_backend_of(nn)->fuse_layernorm_and_linear &&

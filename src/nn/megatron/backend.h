@@ -16,7 +16,6 @@
 #include "nn/megatron/linear.h"
 #include "nn/megatron/mlp.h"
 #include "nn/megatron/norm.h"
-#include "tensor/launch.h"
 
 /** One implementation; every member is there unless it says otherwise. */
 typedef struct me_backend {
@@ -42,9 +41,6 @@ typedef struct me_backend {
      *  or NULL: one expert after another, as it is without moe.grouped_gemm. */
     me_tensor *(*grouped_linear)(me_nn *nn, const me_grouped_linear *linear,
                                  me_tensor *x, const uint64_t *tokens);
-    /** A product that is not a layer's, as me_gemm(). */
-    me_tensor *(*gemm)(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
-                       me_shape shape, uint64_t inner);
     me_tensor *(*layer_norm)(me_nn *nn, const me_norm *norm, me_tensor *x);
     /** A rotary embedding applied to queries or keys by one kernel, or NULL:
      *  by PyTorch's operations. */
@@ -64,6 +60,10 @@ extern const me_backend me_te_backend;
 
 /** The job's. */
 const me_backend *me_backend_of(const me_nn *nn);
+
+/** That of the decoder's last norm: Transformer Engine's wherever it can be
+ *  imported, but local layers with experts keep their own. */
+const me_backend *me_final_norm_backend_of(const me_nn *nn);
 
 /** Are the norms before sub-layers a part of their first linear layers, where
  *  these alone read them? There may be none. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/backend.h"
 #include "ops/layer_norm.h"
-#include "ops/matmul.h"
 #include "ops/te_fused_attention.h"
 
 /* LocalSpecProvider (core/models/backends.py): Megatron-LM's own layers and
- * PyTorch's norms. A fused rotary embedding is Transformer Engine's there too
- * (rope_utils.py). */
+ * PyTorch's norms, but the decoder's last (me_final_norm_backend_of()). A fused
+ * rotary embedding is Transformer Engine's there too (rope_utils.py). */
 
 static me_tensor *column_parallel_linear(me_nn *nn, const me_linear *linear,
                                          me_tensor *x)
@@ -22,17 +21,10 @@ static me_tensor *layer_norm(me_nn *nn, const me_norm *norm, me_tensor *x)
                                               norm->bias->tensor);
 }
 
-static me_tensor *gemm(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
-                       me_shape shape, uint64_t inner)
-{
-    return me_gemm(nn->e, kernel, dtype, shape, inner);
-}
-
 const me_backend me_local_backend = {
     .makes_norms_on_host = true,
     .column_parallel_linear = column_parallel_linear,
     .row_parallel_linear = me_row_linear,
-    .gemm = gemm,
     .layer_norm = layer_norm,
     .fused_rope = me_te_rope,
 };

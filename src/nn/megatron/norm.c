@@ -9,10 +9,10 @@ static const bool has_bias[] = {
     [ME_NORMALIZATION_RMS_NORM] = false,
 };
 
-me_norm me_norm_of(me_nn *nn, me_module_id module, uint64_t size,
-                   const char *const names[2])
+static me_norm create(me_nn *nn, const me_backend *backend, me_module_id module,
+                      uint64_t size, const char *const names[2])
 {
-    me_norm norm = {.module = module};
+    me_norm norm = {.backend = backend, .module = module};
     me_parameter **const parameters[2] = {&norm.weight, &norm.bias};
     const int count = has_bias[nn->config->model.normalization] ? 2 : 1;
     for (int i = 0; i < count; i++) {
@@ -21,18 +21,32 @@ me_norm me_norm_of(me_nn *nn, me_module_id module, uint64_t size,
                     .name = names[i],
                     .module = module,
                     .shape = ME_SHAPE(size),
-                    .is_made_on_host = me_backend_of(nn)->makes_norms_on_host,
+                    .is_made_on_host = backend->makes_norms_on_host,
                     .is_sequence_parallel = true,
                 });
     }
     return norm;
 }
 
+me_norm me_norm_of(me_nn *nn, me_module_id module, uint64_t size,
+                   const char *const names[2])
+{
+    return create(nn, me_backend_of(nn), module, size, names);
+}
+
+static const char *const own_names[2] = {"weight", "bias"};
+
 me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
                        uint64_t size)
 {
-    static const char *const names[2] = {"weight", "bias"};
-    return me_norm_of(nn, me_module_add(nn->e, parent, name), size, names);
+    return me_norm_of(nn, me_module_add(nn->e, parent, name), size, own_names);
+}
+
+me_norm me_norm_create_final(me_nn *nn, me_module_id parent, uint64_t size)
+{
+    return create(nn, me_final_norm_backend_of(nn),
+                  me_module_add(nn->e, parent, "final_layernorm"), size,
+                  own_names);
 }
 
 me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
@@ -42,7 +56,7 @@ me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
     }
     me_module_enter(nn->e, norm->module);
     x = me_pre_forward(norm->hooks, x);
-    me_tensor *y = me_backend_of(nn)->layer_norm(nn, norm, x);
+    me_tensor *y = norm->backend->layer_norm(nn, norm, x);
     me_module_leave(nn->e);
     return y;
 }

@@ -10,16 +10,23 @@
 #include "nn/module_hooks.h"
 #include "nn/nn.h"
 
+struct me_backend;
+
 typedef struct me_norm {
+    const struct me_backend *backend; /**< whose it is */
     me_module_id module;
     me_parameter *weight;
     me_parameter *bias;           /**< NULL: none */
     const me_module_hooks *hooks; /**< borrowed; NULL: none */
 } me_norm;
 
-/** A norm over @p size columns, of the kind the model's config names. */
+/** A norm over @p size columns, of the kind the model's config names; the layers'
+ *  back end has it. */
 me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
                        uint64_t size);
+
+/** The norm behind the decoder's last layer, of the back end that has it. */
+me_norm me_norm_create_final(me_nn *nn, me_module_id parent, uint64_t size);
 
 /** The same as part of the layer @p module, with names of its own: of a weight and
  *  a bias; static. */

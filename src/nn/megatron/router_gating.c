@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/megatron/backend.h"
 #include "nn/megatron/router_parts.h"
+#include "nn/megatron/te_state.h"
 #include "nn/megatron/token_dispatcher.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
@@ -31,7 +31,7 @@ static me_dtype router_dtype(const me_nn *nn, const me_tensor *x)
 /** te_general_gemm() is there and knows no float64. */
 static bool has_te_product(const me_nn *nn, me_dtype dtype)
 {
-    return nn->config->impl.transformer == ME_TRANSFORMER_ENGINE &&
+    return nn->config->impl.importable == ME_IMPORTABLE_TE &&
            dtype != ME_DTYPE_FLOAT64;
 }
 
@@ -39,7 +39,7 @@ static me_tensor *product(me_nn *nn, me_kernel_class kernel, me_dtype dtype,
                           me_shape shape, uint64_t inner)
 {
     return has_te_product(nn, dtype)
-               ? me_backend_of(nn)->gemm(nn, kernel, dtype, shape, inner)
+               ? me_te_gemm(nn, kernel, dtype, shape, inner)
                : me_gemm(nn->e, kernel, dtype, shape, inner);
 }
 

@@ -35,7 +35,6 @@ const me_backend me_te_backend = {
     .column_parallel_layer_norm_linear = me_te_layer_norm_linear,
     .row_parallel_linear = me_te_linear,
     .grouped_linear = me_te_grouped_linear,
-    .gemm = me_te_gemm,
     .layer_norm = layer_norm,
     .cross_entropy = me_te_cross_entropy,
     .fused_rope = me_te_rope,

@@ -375,9 +375,8 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
             .nn = nn, .run = run_checkpointed, .self = block, .first = i};
     }
     if (has_final_layernorm) {
-        block->final_layernorm =
-            me_norm_create(nn, block->module, "final_layernorm",
-                           nn->config->model.hidden_size);
+        block->final_layernorm = me_norm_create_final(
+            nn, block->module, nn->config->model.hidden_size);
     }
 }
 

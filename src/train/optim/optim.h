@@ -8,7 +8,7 @@
 #ifndef MEMEST_TRAIN_OPTIM_OPTIM_H
 #define MEMEST_TRAIN_OPTIM_OPTIM_H
 
-#include "model/choices.h"
+#include "model/impl_choices.h"
 #include "nn/nn.h"
 
 /** A shard's states as FusedAdam names and orders them. */

@@ -111,6 +111,10 @@ static void test_defaults__of_all_sources(void **state)
     }
 }
 
+/* Without what local layers have of Transformer Engine. */
+#define UNFUSED                                                                \
+    "train.gradient_accumulation_fusion=false train.apply_rope_fusion=false"
+
 /* What is given holds, and a core attention names whose the layers are. */
 static void test_defaults__what_is_given(void **state)
 {
@@ -121,11 +125,16 @@ static void test_defaults__what_is_given(void **state)
         me_optimizer_impl optimizer;
     } cases[] = {
         {"impl.transformer=local", ME_TRANSFORMER_LOCAL,
-         ME_CORE_ATTENTION_UNFUSED, ME_OPTIMIZER_TORCH_FOREACH},
+         ME_CORE_ATTENTION_UNFUSED, ME_OPTIMIZER_FUSED},
         {"impl.core_attention=sdpa_flash", ME_TRANSFORMER_LOCAL,
-         ME_CORE_ATTENTION_SDPA_FLASH, ME_OPTIMIZER_TORCH_FOREACH},
-        {"impl.core_attention=unfused", ME_TRANSFORMER_LOCAL,
+         ME_CORE_ATTENTION_SDPA_FLASH, ME_OPTIMIZER_FUSED},
+        {"impl.core_attention=unfused " UNFUSED, ME_TRANSFORMER_LOCAL,
          ME_CORE_ATTENTION_UNFUSED, ME_OPTIMIZER_TORCH_FOREACH},
+        {"impl.transformer=local impl.importable=transformer_engine " UNFUSED,
+         ME_TRANSFORMER_LOCAL, ME_CORE_ATTENTION_UNFUSED, ME_OPTIMIZER_FUSED},
+        {"impl.transformer=local impl.optimizer=torch_foreach",
+         ME_TRANSFORMER_LOCAL, ME_CORE_ATTENTION_UNFUSED,
+         ME_OPTIMIZER_TORCH_FOREACH},
         {"impl.core_attention=te_unfused", ME_TRANSFORMER_ENGINE,
          ME_CORE_ATTENTION_TE_UNFUSED, ME_OPTIMIZER_FUSED},
         {"impl.transformer=transformer_engine", ME_TRANSFORMER_ENGINE,

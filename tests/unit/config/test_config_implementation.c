@@ -25,6 +25,21 @@ static const char *const rules[][2] = {
      "model.softmax_type=learnable",
      "train.deterministic_mode = true does not go with impl.core_attention = "
      "te_fused where model.softmax_type is not vanilla"},
+    {"impl.te_version=banana",
+     "impl.te_version = banana is no version of Transformer Engine: sizes are "
+     "known of 2.17.1"},
+    {"impl.te_version=2", "impl.te_version = 2 is no version"},
+    {"impl.te_version=2.18.0.dev0", ""},
+    {"impl.importable=none impl.transformer=transformer_engine",
+     "impl.importable = none does not go with impl.transformer"},
+    {"impl.importable=none impl.optimizer=fused",
+     "impl.importable = none does not go with impl.optimizer = fused"},
+    {"impl.importable=none model.position_embedding_type=rope "
+     "train.apply_rope_fusion=true",
+     "impl.importable = none does not go with train.apply_rope_fusion"},
+    {"impl.importable=none train.gradient_accumulation_fusion=true",
+     "does not go with train.gradient_accumulation_fusion = true"},
+    {"impl.importable=none", ""},
 };
 
 static void test_implementation__rules(void **state)

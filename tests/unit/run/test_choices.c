@@ -28,6 +28,8 @@ static const char *const jobs[] = {
     SMALL TRAIN,
     SMALL TRAIN LOCAL,
     SMALL "}; train: { micro_batch_size = 1; params_dtype = \"bfloat16\"; "
+          "gradient_accumulation_fusion = false; };\n" LOCAL,
+    SMALL "}; train: { micro_batch_size = 1; params_dtype = \"bfloat16\"; "
           "check_for_nan_in_loss_and_grad = false; };\n",
     SMALL TRAIN LOCAL "moe: { num_experts = 2; };\n",
     SMALL "multi_latent_attention = true; position_embedding_type = \"rope\"; "

@@ -46,6 +46,33 @@ static void test_rows__backends(void **state)
     }
 }
 
+/* Local layers with experts keep their own last norm. */
+static void test_rows__final_norms(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_transformer_impl transformer;
+        me_importable importable;
+        uint64_t experts;
+        const me_backend *backend;
+    } cases[] = {
+        {ME_TRANSFORMER_LOCAL, ME_IMPORTABLE_NONE, 0, &me_local_backend},
+        {ME_TRANSFORMER_LOCAL, ME_IMPORTABLE_TE, 0, &me_te_backend},
+        {ME_TRANSFORMER_LOCAL, ME_IMPORTABLE_TE, 2, &me_local_backend},
+        {ME_TRANSFORMER_ENGINE, ME_IMPORTABLE_TE, 0, &me_te_backend},
+        {ME_TRANSFORMER_ENGINE, ME_IMPORTABLE_TE, 2, &me_te_backend},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_config config = {.impl.transformer = cases[i].transformer,
+                                  .impl.importable = cases[i].importable,
+                                  .moe.num_experts = cases[i].experts};
+        assert_ptr_equal(me_final_norm_backend_of(&(me_nn){.config = &config}),
+                         cases[i].backend);
+    }
+}
+
 static void check_mixer(const me_mixer *m)
 {
     assert_true(m->size > 0);
@@ -143,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows__schedules),
         cmocka_unit_test(test_rows__backends),
+        cmocka_unit_test(test_rows__final_norms),
         cmocka_unit_test(test_rows__mixers),
         cmocka_unit_test(test_rows__wrappers),
         cmocka_unit_test(test_rows__frameworks),

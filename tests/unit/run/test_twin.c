@@ -17,6 +17,7 @@ enum {
 
 static const char *const small[] = {
     "impl.transformer=local",
+    "impl.optimizer=torch_foreach",
     "model.num_layers=8",
     "model.hidden_size=256",
     "model.num_attention_heads=4",

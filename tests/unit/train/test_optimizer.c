@@ -422,8 +422,8 @@ static bool takes_fused(const char *command)
     return is_fused;
 }
 
-/* Who can import Transformer Engine takes its optimizers: all launch commands
- * but those that ask for the local layers. */
+/* Who can import Transformer Engine takes its optimizers: all launch commands but
+ * those that ask for the local layers, and for nothing that they have of it. */
 static void test_optimizer__of_a_launch(void **state)
 {
     (void)state;
@@ -438,14 +438,21 @@ static void test_optimizer__of_a_launch(void **state)
     } cases[] = {
         {"", true},
         {"--transformer-impl transformer_engine", true},
-        {"--transformer-impl local", false},
+        {"--transformer-impl local", true}, /* fused weight gradients */
+        {"--transformer-impl local --no-gradient-accumulation-fusion", false},
+        {"--transformer-impl local --no-gradient-accumulation-fusion "
+         "--position-embedding-type rope",
+         true},
+        {"--transformer-impl local --no-gradient-accumulation-fusion "
+         "--position-embedding-type rope --no-rope-fusion",
+         false},
         {"--transformer-impl local --use-distributed-optimizer "
          "--use-precision-aware-optimizer",
          true},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char command[256];
+        char command[512];
         (void)snprintf(command, sizeof command, "%s%s", job, cases[i].flags);
         assert_int_equal(takes_fused(command), cases[i].is_fused);
     }
