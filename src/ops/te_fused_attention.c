@@ -110,7 +110,8 @@ void me_te_fused_backward(me_engine *e, me_tensor *const qkv[3],
         .keys = me_dim(key, 0),
         .head_size = me_dim(query, 3),
         .value_head_size = me_dim(qkv[2], 3),
-        .is_deterministic = me_is_deterministic(e),
+        .is_deterministic =
+            me_is_deterministic(e) || me_engine_card(e)->te.is_deterministic,
     };
     me_tensor *workspace = me_scratch(e, "fused_attn_bwd.workspace",
                                       me_te_attention_workspace_bytes(&call));

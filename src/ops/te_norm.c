@@ -146,8 +146,8 @@ static launch_shape shape_of(const me_card *card, const me_te_norm_call *call)
     }
     const uint64_t r = is_tuned ? kernel->blocks_per_row
                                 : me_div_up(call->columns, kernel->columns);
-    const uint64_t blocks =
-        card->multiprocessors * occupancy_of(kernel, call->dtype);
+    const uint64_t blocks = (uint64_t)(card->multiprocessors - call->margin) *
+                            occupancy_of(kernel, call->dtype);
     launch_shape shape = {.blocks_per_row = r,
                           .rows_per_block = kernel->rows_per_block,
                           .groups = blocks / me_max_u64(r, 1)};
@@ -182,8 +182,17 @@ uint64_t me_te_norm_workspace_bytes(const me_card *card,
     return me_max_u64(bytes, 1);
 }
 
-static me_te_norm_call call_of(const me_tensor *x, bool is_layer_norm,
-                               bool is_backward)
+/** `fwd_ln_sm_margin`, without gradients `inf_ln_sm_margin`; or the backward's. */
+static uint32_t margin_of(const me_engine *e, bool is_backward)
+{
+    const me_te_settings *te = &me_engine_card(e)->te;
+    return is_backward                       ? te->backward_norm_margin
+           : me_context_now(e)->is_recording ? te->forward_norm_margin
+                                             : te->inference_norm_margin;
+}
+
+static me_te_norm_call call_of(const me_engine *e, const me_tensor *x,
+                               bool is_layer_norm, bool is_backward)
 {
     return (me_te_norm_call){
         .is_layer_norm = is_layer_norm,
@@ -191,6 +200,7 @@ static me_te_norm_call call_of(const me_tensor *x, bool is_layer_norm,
         .dtype = (me_dtype)x->dtype,
         .rows = me_rows(x),
         .columns = me_dim(x, -1),
+        .margin = margin_of(e, is_backward),
     };
 }
 
@@ -200,7 +210,7 @@ static me_tensor *run_kernel(me_engine *e, const me_tensor *x,
                              bool is_layer_norm, bool is_backward,
                              uint64_t passes)
 {
-    const me_te_norm_call call = call_of(x, is_layer_norm, is_backward);
+    const me_te_norm_call call = call_of(e, x, is_layer_norm, is_backward);
     me_tensor *workspace =
         me_scratch(e, "norm_workspace",
                    me_te_norm_workspace_bytes(me_engine_card(e), &call));

@@ -27,6 +27,7 @@ typedef struct me_te_norm_call {
     me_dtype dtype; /**< of input and output */
     uint64_t rows;
     uint64_t columns;
+    uint32_t margin; /**< SMs of the card that are left to others; not all */
 } me_te_norm_call;
 
 /** Bytes of the workspace that a kernel asks for; at least 1. */

@@ -66,6 +66,66 @@ static me_status apply_nccl(me_config *config, const me_flag_note *variable,
     return status == ME_OK ? ME_OK : leave_out(config, variable, rule, diag);
 }
 
+/** SMs that a norm of Transformer Engine's leaves to others. */
+static me_status apply_margin(const me_flag_note *variable, uint32_t *margin,
+                              me_diag *diag, const me_job_card *card)
+{
+    uint64_t n = 0;
+    if (me_parse_u64(variable->note, &n) != ME_OK ||
+        n >= card->card.multiprocessors) {
+        return refuse(variable->flag, variable->note, diag);
+    }
+    *margin = (uint32_t)n;
+    return ME_OK;
+}
+
+/** `bool(int(os.getenv(…)))`. */
+static me_status apply_switch(const me_flag_note *variable, bool *is_off,
+                              me_diag *diag)
+{
+    uint64_t n = 0;
+    if (me_parse_u64(variable->note, &n) != ME_OK) {
+        return refuse(variable->flag, variable->note, diag);
+    }
+    *is_off = n == 0;
+    return ME_OK;
+}
+
+static me_status apply_te(const me_flag_note *variable, me_diag *diag,
+                          me_job_card *card)
+{
+    me_te_settings *te = &card->te;
+
+    const struct {
+        const char *name;
+        uint32_t *margin;
+    } margins[] = {
+        {"NVTE_FWD_LAYERNORM_SM_MARGIN", &te->forward_norm_margin},
+        {"NVTE_BWD_LAYERNORM_SM_MARGIN", &te->backward_norm_margin},
+        {"NVTE_INF_LAYERNORM_SM_MARGIN", &te->inference_norm_margin},
+    };
+
+    const struct {
+        const char *name;
+        bool *is_off;
+    } switches[] = {
+        {"NVTE_ALLOW_NONDETERMINISTIC_ALGO", &te->is_deterministic},
+        {"NVTE_MASKED_SOFTMAX_FUSION", &te->has_torch_softmax},
+    };
+
+    for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
+        if (strcmp(variable->flag, margins[i].name) == 0) {
+            return apply_margin(variable, margins[i].margin, diag, card);
+        }
+    }
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+        if (strcmp(variable->flag, switches[i].name) == 0) {
+            return apply_switch(variable, switches[i].is_off, diag);
+        }
+    }
+    return ME_OK;
+}
+
 /** What the launch command's reader has not done already. */
 static me_status apply_modelled(const me_flag_note *variable, me_diag *diag,
                                 me_job_card *card)
@@ -74,7 +134,7 @@ static me_status apply_modelled(const me_flag_note *variable, me_diag *diag,
         !parse_workspace(variable->note, &card->card.cublas_workspace_bytes)) {
         return refuse(variable->flag, variable->note, diag);
     }
-    return ME_OK;
+    return apply_te(variable, diag, card);
 }
 
 /** By hand it is nothing more than what the mode sets by itself. */

@@ -29,6 +29,42 @@ static bool is_attention_backend(const me_config *config, const char *name,
     return false;
 }
 
+/** @name What a variable is about, a job has not
+ *  @{ */
+static bool is_without_te(const me_config *config, const char *name,
+                          const char *value)
+{
+    (void)name;
+    (void)value;
+    return config->impl.transformer != ME_TRANSFORMER_ENGINE;
+}
+
+static bool is_without_fp8(const me_config *config, const char *name,
+                           const char *value)
+{
+    (void)name;
+    (void)value;
+    return config->fp8.format == ME_FP8_NONE;
+}
+
+static bool is_without_context(const me_config *config, const char *name,
+                               const char *value)
+{
+    (void)name;
+    (void)value;
+    return config->parallel.context == 1;
+}
+
+static bool is_without_experts(const me_config *config, const char *name,
+                               const char *value)
+{
+    (void)name;
+    (void)value;
+    return config->moe.num_experts == 0;
+}
+
+/** @} */
+
 /* The first rule that matches counts, so the last of a program's are those for
  * what nobody has looked up. What Megatron-LM's --deterministic-mode sets by
  * itself is DETERMINISM_ENV_VAR_DEFAULTS of core_v0.19.0's
@@ -142,10 +178,48 @@ NOT_MODELLED("CUDA_MODULE_LOADING", "LAZY", ME_HIGHER(SOME),
 NOT_MODELLED("CUDA_*", NULL, ME_EITHER(SMALL), "a variable of CUDA"),
 
 NO_EFFECT("NVTE_DEBUG* NVTE_PRINT_* NVTE_NVTX_ENABLED NVTE_UBDEBUG "
-    "NVTE_CUDA_INCLUDE_DIR NVTE_FWD_LAYERNORM_SM_MARGIN "
-    "NVTE_BWD_LAYERNORM_SM_MARGIN NVTE_INF_LAYERNORM_SM_MARGIN "
-    "NVTE_EXT_MARGIN_SM NVTE_USE_FAST_MATH",
-    "what is printed, and how kernels are launched"),
+    "NVTE_CUTLASS_GROUPED_GEMM_WARN_FALLBACK", "what is printed"),
+NO_EFFECT("NVTE_CUDA_INCLUDE_DIR NVTE_EXT_MARGIN_SM NVTE_USE_FAST_MATH "
+    "NVTE_RADIX_TOPK_THRESHOLD NVTE_USE_CUTLASS_GROUPED_GEMM",
+    "which kernels run, and on how many SMs: their workspaces are the same"),
+MODELLED("NVTE_FWD_LAYERNORM_SM_MARGIN NVTE_BWD_LAYERNORM_SM_MARGIN "
+    "NVTE_INF_LAYERNORM_SM_MARGIN",
+    "how many blocks of a norm's kernel have sums of their own", NULL),
+MODELLED("NVTE_MASKED_SOFTMAX_FUSION",
+    "whose softmax unfused attention has", NULL),
+NO_EFFECT("NVTE_RS_STRIDED_ATOMIC NVTE_AG_P2P_MULTI_ATOMIC NVTE_NODOUBLE "
+    "NVTE_DOPIN", "how user buffers are copied, and by which cores"),
+NO_EFFECT("NVTE_BIAS_DROPOUT_FUSION NVTE_GEMM_GELU_FUSION "
+    "NVTE_DPA_FP8_RECIPE_DPA NVTE_DPA_FP8_RECIPE_MHA",
+    "of Transformer Engine's own layers, which Megatron-LM does not build"),
+NO_EFFECT("NVTE_DPA_FP8* NVTE_FP8_DPA_BWD NVTE_UnfusedDPA_Emulate_FP8",
+    "of attention in FP8, which no flag of core_v0.19.0 asks for"),
+NO_EFFECT("NVTE_ALLOW_UNSAFE_PICKLE_EXTRA_STATE",
+    "how a checkpoint's extra states are read"),
+NO_EFFECT("NVTE_JAX_*", "of JAX only"),
+{"NVTE_TORCH_COMPILE", "1", ME_VARIABLE_NOT_MODELLED,
+    "functions between the steps of context parallelism op by op",
+    ME_HIGHER(SMALL), is_without_context, NULL},
+{"NVTE_APPLY_QK_LAYER_SCALING", "0", ME_VARIABLE_NOT_MODELLED,
+    "Megatron-LM stops without --apply-query-key-layer-scaling",
+    ME_EITHER(SMALL), is_without_te, NULL},
+{"NVTE_BACKWARD_OVERRIDE", NULL, ME_VARIABLE_NOT_MODELLED,
+    "FP8's backward takes inputs that are kept in another form",
+    ME_HIGHER(MUCH), is_without_fp8, NULL},
+{"NVTE_UNFUSED_FP8_UPDATE", "0", ME_VARIABLE_NOT_MODELLED,
+    "scales are updated by single operations of PyTorch", ME_HIGHER(SMALL),
+    is_without_fp8, NULL},
+{"NVTE_GROUPED_LINEAR_SINGLE_PARAM NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM",
+    "0", ME_VARIABLE_NOT_MODELLED, "weights of experts as one tensor",
+    ME_EITHER(SOME), is_without_experts, NULL},
+{"NVTE_CUTEDSL_FUSED_GROUPED_MLP "
+    "NVTE_CUTEDSL_FUSED_GROUPED_MLP_FC1_GLU_RHT_AMAX_TMEM "
+    "NVTE_DISABLE_CUTEDSL_WGRAD_FUSED_GROUPED_MLP",
+    "0", ME_VARIABLE_NOT_MODELLED, "experts' two products as one kernel",
+    ME_EITHER(SOME), is_without_experts, NULL},
+{"NVTE_EP_HANDLE_CACHE_SIZE", NULL, ME_VARIABLE_NOT_MODELLED,
+    "handles of Transformer Engine's dispatch of experts", ME_EITHER(SMALL),
+    is_without_experts, NULL},
 NOT_MODELLED("NVTE_BATCH_MHA_P2P_COMM", "0", ME_EITHER(SMALL),
     "context ranks exchange over their group's communicator, or one a pair"),
 MODELLED("NVTE_CPU_OFFLOAD_V1",
@@ -158,7 +232,8 @@ NO_EFFECT("NVTE_FRAMEWORK NVTE_BUILD_* NVTE_CMAKE_* NVTE_CUDA_ARCHS "
     "NVTE_UB_WITH_MPI NVTE_ENABLE_NVSHMEM NVTE_USE_CCACHE NVTE_CCACHE_BIN "
     "NVTE_PYTORCH_FORCE_BUILD NVTE_PYTORCH_FORCE_CXX11_ABI "
     "NVTE_PYTORCH_SKIP_CUDA_BUILD NVTE_NO_LOCAL_VERSION "
-    "NVTE_SKIP_SUBMODULE_CHECKS_DURING_BUILD",
+    "NVTE_SKIP_SUBMODULE_CHECKS_DURING_BUILD NVTE_RELEASE_BUILD "
+    "NVTE_PROJECT_BUILDING",
     "how Transformer Engine was built"),
 NO_EFFECT("NVTE_BIAS_GELU_NVFUSION",
     "of a norm with a whole MLP in it, which Megatron-LM does not build"),
@@ -173,12 +248,12 @@ NOT_MODELLED("NVTE_NORM_FWD_USE_CUDNN NVTE_NORM_BWD_USE_CUDNN", "0",
     ME_VARIABLE_NOT_MODELLED,
     "Megatron-LM stops where --attention-backend says another attention",
     ME_EITHER(SOME), is_attention_backend, NULL},
-DETERMINISTIC("NVTE_ALLOW_NONDETERMINISTIC_ALGO", "1", ME_EITHER(SOME),
+MODELLED("NVTE_ALLOW_NONDETERMINISTIC_ALGO",
     "the workspace of fused attention", "0"),
-NOT_MODELLED("NVTE_FUSED_ATTN_FORCE_WORKSPACE_OPT", "1", ME_EITHER(SOME),
-    "the workspace of fused attention"),
+NO_EFFECT("NVTE_FUSED_ATTN_FORCE_WORKSPACE_OPT",
+    "read with cuDNN before 9.0 only"),
 NOT_MODELLED("NVTE_*", NULL, ME_EITHER(SOME),
-    "a variable of Transformer Engine"),
+    "a variable that Transformer Engine 2.17.1 does not read"),
 MODELLED("UB_SKIPMC",
     "how user buffers of --tp-comm-overlap reach other cards", NULL),
 NO_EFFECT("UB_TIMEOUT", "how long kernels wait for other cards"),

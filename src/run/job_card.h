@@ -20,6 +20,7 @@
 typedef struct me_job_card {
     me_device_card card;
     me_nccl_setup nccl;
+    me_te_settings te;
     me_rates rates; /**< is_known: its file has them */
     me_cluster_layout layout;
     bool has_machine;   /**< else links are the card's */

@@ -85,6 +85,18 @@ typedef struct me_work {
     uint64_t bytes;
 } me_work;
 
+/** What variables tell Transformer Engine's kernels; none of them: all zero. */
+typedef struct me_te_settings {
+    /** @name SMs that norms leave to others
+     *  @{ */
+    uint32_t forward_norm_margin;
+    uint32_t backward_norm_margin;
+    uint32_t inference_norm_margin; /**< forward under torch.no_grad() */
+    /** @} */
+    bool is_deterministic;  /**< attention never adds in any order */
+    bool has_torch_softmax; /**< unfused attention has no kernel of its own */
+} me_te_settings;
+
 /** What the kernels of the simulated card look like. */
 typedef struct me_card {
     uint32_t multiprocessors; /**< SMs */
@@ -94,6 +106,7 @@ typedef struct me_card {
     uint64_t l2_cache_bytes;
     bool has_any_order_fp8; /**< products of FP8 take operands of any order
                                  (nvte_is_non_tn_fp8_gemm_supported()) */
+    me_te_settings te;
 } me_card;
 
 /** What is known of a compiled kernel: how often it has been compiled, and the

@@ -49,10 +49,13 @@ static bool has_unfused_window(const me_config *config)
     const uint64_t rows = config->train.micro_batch_size *
                           m->num_attention_heads /
                           (uint64_t)config->parallel.tensor;
+    const char *fusion =
+        me_config_variable(config, "NVTE_MASKED_SOFTMAX_FUSION");
     return m->window_attention &&
            config->impl.core_attention == ME_CORE_ATTENTION_TE_UNFUSED &&
            m->softmax_type == ME_SOFTMAX_VANILLA &&
-           (config->train.params_dtype == ME_DTYPE_FLOAT32 ||
+           ((fusion != NULL && strcmp(fusion, "0") == 0) ||
+            config->train.params_dtype == ME_DTYPE_FLOAT32 ||
             m->seq_length <= 16 || m->seq_length >= 16384 ||
             m->seq_length % 8 != 0 || rows % 4 != 0);
 }

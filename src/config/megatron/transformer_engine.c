@@ -32,7 +32,10 @@ static bool can_be_fused(const me_config *config)
  *  no deterministic gradient of a softmax with an offset. */
 static bool is_refused(const me_config *config)
 {
-    return config->train.deterministic_mode &&
+    const char *allows =
+        me_config_variable(config, "NVTE_ALLOW_NONDETERMINISTIC_ALGO");
+    return (config->train.deterministic_mode ||
+            (allows != NULL && strcmp(allows, "0") == 0)) &&
            config->model.softmax_type != ME_SOFTMAX_VANILLA;
 }
 
@@ -210,9 +213,12 @@ static me_status check_core_attention(const me_config *config, me_diag *diag)
     }
     if (kind == ME_CORE_ATTENTION_TE_FUSED && is_refused(config)) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "train.deterministic_mode = true does not go with "
+                       "%s does not go with "
                        "impl.core_attention = te_fused where "
-                       "model.softmax_type is not vanilla: use te_unfused");
+                       "model.softmax_type is not vanilla: use te_unfused",
+                       config->train.deterministic_mode
+                           ? "train.deterministic_mode = true"
+                           : "NVTE_ALLOW_NONDETERMINISTIC_ALGO=0");
     }
     return ME_OK;
 }

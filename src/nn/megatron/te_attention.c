@@ -167,7 +167,7 @@ static me_tensor *scores_of(me_engine *e, me_tensor *query, me_tensor *key)
 }
 
 /** FusedScaleMaskSoftmax.is_kernel_available(). */
-static bool has_softmax_kernel(const me_tensor *scores)
+static bool has_softmax_kernel(const me_nn *nn, const me_tensor *scores)
 {
     enum {
         LEAST_KEYS = 16,
@@ -178,7 +178,8 @@ static bool has_softmax_kernel(const me_tensor *scores)
     const uint64_t rows = me_size_mul(me_dim(scores, 0), me_dim(scores, 1));
     const uint64_t s = me_dim(scores, 3);
     const uint64_t block = s <= 128 ? 2 * ROWS_OF_A_BLOCK : ROWS_OF_A_BLOCK;
-    return scores->dtype != ME_DTYPE_FLOAT32 && s > LEAST_KEYS &&
+    return !me_engine_card(nn->e)->te.has_torch_softmax &&
+           scores->dtype != ME_DTYPE_FLOAT32 && s > LEAST_KEYS &&
            s < MOST_KEYS && s % 8 == 0 && rows % 4 == 0 &&
            me_dim(scores, 2) % block == 0;
 }
@@ -252,8 +253,9 @@ static me_tensor *softmax_of(me_nn *nn, me_tensor *scores, me_tensor *mask,
     if (offset != NULL) {
         return softmax_with_offset(nn, scores, mask, offset);
     }
-    return has_softmax_kernel(scores) ? me_scaled_masked_softmax(nn->e, scores)
-                                      : torch_softmax(nn, scores, mask, true);
+    return has_softmax_kernel(nn, scores)
+               ? me_scaled_masked_softmax(nn->e, scores)
+               : torch_softmax(nn, scores, mask, true);
 }
 
 /** UnfusedDotProductAttention.forward(). */

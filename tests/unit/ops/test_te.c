@@ -43,6 +43,19 @@ static void norms_ask_for_what_was_measured(void **state)
     assert_int_equal(layer(2048, 12288), UINT64_C(8) * 12288 * 99 + 7136);
 }
 
+/* SMs that are left to others have no sums. */
+static void norms_leave_a_margin(void **state)
+{
+    (void)state;
+    me_te_norm_call call = {.is_backward = true,
+                            .dtype = ME_DTYPE_BFLOAT16,
+                            .rows = 2048,
+                            .columns = 1024,
+                            .margin = 16};
+    assert_int_equal(me_te_norm_workspace_bytes(&h200, &call),
+                     UINT64_C(4) * 1024 * 116 * 3);
+}
+
 static void a_forward_needs_none_unless_blocks_share_rows(void **state)
 {
     (void)state;
@@ -78,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_ask_for_what_was_measured),
+        cmocka_unit_test(norms_leave_a_margin),
         cmocka_unit_test(a_forward_needs_none_unless_blocks_share_rows),
         cmocka_unit_test(attention_asks_for_what_was_measured),
     };

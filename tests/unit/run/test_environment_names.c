@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/launch_command.h"
 #include "run/environment_names.h"
+#include "run/job_card.h"
 #include "support/test.h"
 
 #include <string.h>
@@ -102,12 +104,131 @@ static void test_environment_names__attention_as_its_flag_says(void **state)
     }
 }
 
+#define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
+
+/** What Transformer Engine is told by @p variable in front of a command; its
+ *  refusal's text into @p diag. @p n_out  what is not modelled */
+static me_te_settings settings_of(const char *variable, const char *more,
+                                  me_diag *diag, int32_t *n_out)
+{
+    const char *words[] = {variable,
+                           "pretrain_gpt.py",
+                           "--num-layers",
+                           "1",
+                           "--hidden-size",
+                           "64",
+                           "--num-attention-heads",
+                           "1",
+                           "--seq-length",
+                           "8",
+                           "--max-position-embeddings",
+                           "8",
+                           "--vocab-size",
+                           "8",
+                           "--micro-batch-size",
+                           "1",
+                           "--bf16",
+                           more};
+    me_config *config = me_config_create();
+    me_job_card card;
+    memset(&card, 0, sizeof card);
+    assert_non_null(config);
+    assert_int_equal(
+        me_config_read_launch(
+            config, (int)COUNT_OF(words) - (more == NULL ? 1 : 0), words, NULL),
+        ME_OK);
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    const me_status status = me_job_card_make(config, diag, &card);
+    assert_int_equal(status, diag->status);
+    *n_out = config->not_modelled.count;
+    me_config_destroy(config);
+    return card.te;
+}
+
+static void test_environment_names__te_is_told(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *variable;
+        const char *more;
+        me_te_settings te;
+        int32_t n_not_modelled;
+    } cases[] = {
+        {"A=1", NULL, {.is_deterministic = false}, 0},
+        {"A=1", "--deterministic-mode", {.is_deterministic = true}, 0},
+        {"NVTE_ALLOW_NONDETERMINISTIC_ALGO=0",
+         NULL,
+         {.is_deterministic = true},
+         0},
+        {"NVTE_ALLOW_NONDETERMINISTIC_ALGO=1",
+         NULL,
+         {.is_deterministic = false},
+         0},
+        {"NVTE_MASKED_SOFTMAX_FUSION=0", NULL, {.has_torch_softmax = true}, 0},
+        {"NVTE_MASKED_SOFTMAX_FUSION=1", NULL, {.has_torch_softmax = false}, 0},
+        {"NVTE_FWD_LAYERNORM_SM_MARGIN=2", NULL, {.forward_norm_margin = 2}, 0},
+        {"NVTE_BWD_LAYERNORM_SM_MARGIN=3",
+         NULL,
+         {.backward_norm_margin = 3},
+         0},
+        {"NVTE_INF_LAYERNORM_SM_MARGIN=4",
+         NULL,
+         {.inference_norm_margin = 4},
+         0},
+        {"NVTE_TORCH_COMPILE=0", NULL, {.is_deterministic = false}, 0},
+        {"NVTE_BACKWARD_OVERRIDE=high_precision",
+         NULL,
+         {.is_deterministic = false},
+         0},
+        {"NVTE_BACKWARD_OVERRIDE=high_precision",
+         "--fp8-format=hybrid",
+         {.is_deterministic = false},
+         1},
+        {"NVTE_NEVER_SEEN=1", NULL, {.is_deterministic = false}, 1},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_diag diag = {.status = ME_OK};
+        int32_t n = 0;
+        const me_te_settings te =
+            settings_of(cases[i].variable, cases[i].more, &diag, &n);
+        assert_int_equal(diag.status, ME_OK);
+        assert_int_equal(n, cases[i].n_not_modelled);
+        assert_int_equal(te.forward_norm_margin,
+                         cases[i].te.forward_norm_margin);
+        assert_int_equal(te.backward_norm_margin,
+                         cases[i].te.backward_norm_margin);
+        assert_int_equal(te.inference_norm_margin,
+                         cases[i].te.inference_norm_margin);
+        assert_int_equal(te.is_deterministic, cases[i].te.is_deterministic);
+        assert_int_equal(te.has_torch_softmax, cases[i].te.has_torch_softmax);
+    }
+}
+
+static void test_environment_names__te_is_told_nonsense(void **state)
+{
+    (void)state;
+    static const char *const variables[] = {
+        "NVTE_ALLOW_NONDETERMINISTIC_ALGO=no", "NVTE_MASKED_SOFTMAX_FUSION=x",
+        "NVTE_BWD_LAYERNORM_SM_MARGIN=132", "NVTE_FWD_LAYERNORM_SM_MARGIN=-1"};
+    for (size_t i = 0; i < COUNT_OF(variables); i++) {
+        me_diag diag = {.status = ME_OK};
+        int32_t n = 0;
+        (void)settings_of(variables[i], NULL, &diag, &n);
+        assert_int_equal(diag.status, ME_ERR_CONFIG);
+        assert_non_null(strstr(diag.text, variables[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environment_names__every_rule_has_a_reason),
         cmocka_unit_test(test_environment_names__nothing_is_passed_over),
         cmocka_unit_test(test_environment_names__attention_as_its_flag_says),
+        cmocka_unit_test(test_environment_names__te_is_told),
+        cmocka_unit_test(test_environment_names__te_is_told_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
