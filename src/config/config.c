@@ -96,6 +96,15 @@ static me_status copy_vocabulary(me_config *to, const me_vocabulary_said *from)
     return said->type == NULL || said->from == NULL ? ME_ERR_NOMEM : ME_OK;
 }
 
+static me_status copy_open_world(me_config *to, const char *reason)
+{
+    if (reason != NULL) {
+        to->own->world_is_open = me_arena_strdup(to->own->text, reason);
+    }
+    return reason == NULL || to->own->world_is_open != NULL ? ME_OK
+                                                            : ME_ERR_NOMEM;
+}
+
 static me_status copy_list(me_config *to, me_flag_list *list,
                            const me_flag_list *from)
 {
@@ -134,7 +143,8 @@ me_config *me_config_clone(const me_config *config)
         &config->modelled,    &config->no_effect,   &config->not_modelled,
         &config->assumptions, &config->environment,
     };
-    if (copy_vocabulary(copy, &config->own->vocabulary) != ME_OK) {
+    if (copy_vocabulary(copy, &config->own->vocabulary) != ME_OK ||
+        copy_open_world(copy, config->own->world_is_open) != ME_OK) {
         me_config_destroy(copy);
         return NULL;
     }

@@ -32,9 +32,11 @@ struct me_config_private {
     me_arena *text;             /**< of the lists of flags */
     bool is_set[ME_OPTION_MAX]; /**< by its index in the option table */
     me_vocabulary_said vocabulary;
-    bool takes_unknown;    /**< see me_config_take_unknown() */
-    bool has_launch;       /**< a launch command of Megatron-LM was read */
-    bool has_other_script; /**< its script is not Megatron-LM's own */
+    bool takes_unknown;        /**< see me_config_take_unknown() */
+    bool has_launch;           /**< a launch command of Megatron-LM was read */
+    bool has_other_script;     /**< its script is not Megatron-LM's own */
+    const char *world_is_open; /**< why nobody can tell how many ranks a launch
+                                    command starts; NULL: it is told */
     int32_t n_said[ME_CONFIG_SAID_LISTS]; /**< entries before derived ones */
 };
 

@@ -36,7 +36,8 @@ static me_rank_counts *counts_of(walk *w, me_wrapper_kind kind)
     case ME_WRAPPER_SRUN: return &w->ranks.srun;
     case ME_WRAPPER_MPIRUN: return &w->ranks.mpirun;
     case ME_WRAPPER_TORCHRUN:
-    case ME_WRAPPER_EVERY_GPU: return &w->ranks.torchrun;
+    case ME_WRAPPER_DEEPSPEED:
+    case ME_WRAPPER_ACCELERATE: return &w->ranks.torchrun;
     case ME_WRAPPER_PLAIN:
     case ME_WRAPPER_PYTHON:
     case ME_WRAPPER_SHELL:
@@ -64,8 +65,10 @@ static me_status read_count(walk *w, const char *name, const char *value,
         *count_out = count;
         return ME_OK;
     }
-    if (strcmp(value, "gpu") == 0 && w->ranks.gpus.count > 0) {
-        *count_out = w->ranks.gpus.count;
+    const uint64_t here =
+        w->ranks.visible > 0 ? w->ranks.visible : w->ranks.gpus.count;
+    if ((strcmp(value, "gpu") == 0 || strcmp(value, "auto") == 0) && here > 0) {
+        *count_out = here;
         return ME_OK;
     }
     if (strchr(value, '$') != NULL) {
@@ -139,6 +142,10 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
                             const char *const *values)
 {
     me_rank_counts *said = counts_of(w, wrapper->kind);
+    const char *value = option->n_values > 0 ? values[0] : "";
+    if (me_launch_ranks_option(&w->ranks, wrapper, option, name, value)) {
+        return ME_OK;
+    }
     switch (option->use) {
     case ME_WRAPPER_NOTHING:
     case ME_WRAPPER_MODULE: return ME_OK;
@@ -149,22 +156,23 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
     case ME_WRAPPER_ONE_PER_NODE: said->per_node = 1; return ME_OK;
     case ME_WRAPPER_PER_GPU:
         return read_count(w, name, values[0], &w->ranks.per_gpu);
-    case ME_WRAPPER_HOSTS:
-        me_launch_ranks_hosts(&w->ranks, values[0]);
-        return ME_OK;
-    case ME_WRAPPER_MAP:
-        me_launch_ranks_map(&w->ranks, values[0]);
-        return ME_OK;
     case ME_WRAPPER_ASSIGNMENT:
         return keep_assignment(w, values[0], strlen(values[0]));
     case ME_WRAPPER_ASSIGNMENTS: return keep_assignments(w, values[0]);
-    case ME_WRAPPER_GPUS:
-        me_launch_ranks_gpus(&w->ranks, name, values[0]);
-        return ME_OK;
-    case ME_WRAPPER_PARTITION:
-        me_launch_ranks_partition(&w->ranks, values[0]);
-        return ME_OK;
     case ME_WRAPPER_PAIR: return keep_variable(w, values[0], values[1]);
+    case ME_WRAPPER_HOSTS:
+    case ME_WRAPPER_HOST_FILE:
+    case ME_WRAPPER_MAP:
+    case ME_WRAPPER_NODE_LIST:
+    case ME_WRAPPER_INCLUDE:
+    case ME_WRAPPER_EXCLUDE:
+    case ME_WRAPPER_CONFIG_FILE:
+    case ME_WRAPPER_SEVERAL:
+    case ME_WRAPPER_DEEPSPEED_TOO:
+    case ME_WRAPPER_STARTER:
+    case ME_WRAPPER_UNREAD:
+    case ME_WRAPPER_GPUS:
+    case ME_WRAPPER_PARTITION: // me_launch_ranks_option()
     case ME_WRAPPER_COMMAND: break;
     }
     return me_fail(w->diag, ME_ERR_CONFIG,
@@ -182,23 +190,23 @@ static me_status fail_option(walk *w, const char *program)
                    word_at(w, 0), program);
 }
 
-/** An option of srun's. */
+/** An option of srun's; @p word is how it is written. Without another number
+ *  --het-group runs on the first part of a job, which is what is read. */
 static me_status use_srun(walk *w, const me_wrapper *wrapper,
-                          const me_slurm_words *words)
+                          const me_slurm_words *words, const char *word)
 {
     char name[ME_SLURM_OPTION_NAME + 2];
     const me_wrapper_option *option =
         me_wrapper_option_find(wrapper, words->name, strlen(words->name));
     (void)snprintf(name, sizeof name, "--%s", words->name);
-    if (me_slurm_is_named("het-group pack-group", words->name) &&
-        strcmp(words->value, "0") != 0) {
-        return me_fail(w->diag, ME_ERR_CONFIG,
-                       "srun %s=%.60s: of a job of several parts the first is "
-                       "read: give the launch command of the other, with -n",
-                       name, words->value);
+    if (option == NULL ||
+        (me_slurm_is_named("het-group pack-group", words->name) &&
+         strcmp(words->value, "0") == 0)) {
+        return ME_OK;
     }
-    return option == NULL ? ME_OK
-                          : use_option(w, wrapper, option, name, &words->value);
+    return use_option(w, wrapper, option,
+                      option->use == ME_WRAPPER_UNREAD ? word : name,
+                      &words->value);
 }
 
 /** One word of srun's options, with its value. */
@@ -212,7 +220,7 @@ static me_status step_srun(walk *w, const me_wrapper *wrapper)
         char why[ME_SLURM_WHY];
         const me_slurm_read read = me_slurm_words_next(&words);
         if (read == ME_SLURM_OPTION) {
-            status = use_srun(w, wrapper, &words);
+            status = use_srun(w, wrapper, &words, word_at(w, 0));
         } else if (me_slurm_words_explain(&words, read, word_at(w, 0), why)) {
             status = me_fail(w->diag, ME_ERR_CONFIG, "srun %.60s: %s",
                              word_at(w, 0), why);
@@ -284,7 +292,8 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
                        program);
     }
     counts_of(w, wrapper->kind)->is_used = true;
-    w->ranks.wants_every_gpu |= wrapper->kind == ME_WRAPPER_EVERY_GPU;
+    w->ranks.deepspeed.is_used |= wrapper->kind == ME_WRAPPER_DEEPSPEED;
+    w->ranks.accelerate.is_used |= wrapper->kind == ME_WRAPPER_ACCELERATE;
     bool is_module = false;
     while (!is_module && word_at(w, 0) != NULL && word_at(w, 0)[0] == '-') {
         if (strcmp(word_at(w, 0), "--") == 0) { // as getopt and argparse do
@@ -302,7 +311,8 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
     // After -m comes a launcher of PyTorch, or the script as a module.
     w->is_python = wrapper->kind == ME_WRAPPER_PYTHON ||
                    wrapper->kind == ME_WRAPPER_TORCHRUN ||
-                   wrapper->kind == ME_WRAPPER_EVERY_GPU;
+                   wrapper->kind == ME_WRAPPER_DEEPSPEED ||
+                   wrapper->kind == ME_WRAPPER_ACCELERATE;
     return ME_OK;
 }
 

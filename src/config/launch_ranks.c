@@ -2,6 +2,8 @@
 #include "config/launch_ranks.h"
 
 #include "base/parse.h"
+#include "config/config_private.h"
+#include "config/launch_hosts.h"
 #include "config/options.h"
 #include "config/site.h"
 
@@ -10,8 +12,7 @@
 #include <string.h>
 
 enum {
-    MOST = 1 << 24,   /**< ranks or nodes */
-    HOSTS_MOST = 512, /**< that are counted */
+    MOST = ME_RANKS_MOST
 };
 
 /** A variable whose value is a number. */
@@ -21,7 +22,7 @@ typedef struct counted {
 } counted;
 
 /** sbatch(1), "output environment variables"; srun takes its own options from
- * them. */
+ * them. Behind them Torque's, LSF's and what memest sets for a batch script. */
 static const counted counts[] = {
     {"SLURM_NTASKS", offsetof(me_launch_ranks, slurm.ranks)},
     {"SLURM_NPROCS", offsetof(me_launch_ranks, slurm.ranks)},
@@ -30,6 +31,20 @@ static const counted counts[] = {
     {"SLURM_NTASKS_PER_NODE", offsetof(me_launch_ranks, slurm.per_node)},
     {"SLURM_GPUS_ON_NODE", offsetof(me_launch_ranks, gpus.count)},
     {"SLURM_NTASKS_PER_GPU", offsetof(me_launch_ranks, per_gpu)},
+    {"SLURM_NTASKS_PER_TRES", offsetof(me_launch_ranks, per_gpu)},
+    {"PBS_NP", offsetof(me_launch_ranks, slurm.ranks)},
+    {"PBS_NUM_NODES", offsetof(me_launch_ranks, slurm.nodes)},
+    {"PBS_NUM_PPN", offsetof(me_launch_ranks, slurm.per_node)},
+    {"LSB_DJOB_NUMPROC", offsetof(me_launch_ranks, slurm.ranks)},
+    {"MEMEST_ASSUMED_NODES", offsetof(me_launch_ranks, assumed_nodes)},
+};
+
+/** A variable whose text is kept as it is. */
+static const counted texts[] = {
+    {"SLURM_JOB_PARTITION", offsetof(me_launch_ranks, partition)},
+    {"PBS_NODEFILE", offsetof(me_launch_ranks, hosts.batch_file)},
+    {"PET_NNODES", offsetof(me_launch_ranks, pet_nodes)},
+    {"PET_NPROC_PER_NODE", offsetof(me_launch_ranks, pet_per_node)},
 };
 
 /** MEMEST_GRES and MEMEST_CONSTRAINT are what a batch script says, for which
@@ -89,41 +104,22 @@ void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
     }
 }
 
-void me_launch_ranks_hosts(me_launch_ranks *ranks, const char *value)
-{
-    me_launch_hosts *hosts = &ranks->hosts;
-    if (hosts->n_lists < ME_HOST_LISTS) {
-        hosts->lists[hosts->n_lists] = value;
-    }
-    hosts->n_lists++;
-}
-
-void me_launch_ranks_map(me_launch_ranks *ranks, const char *value)
-{
-    static const char ppr[] = "ppr:";
-    static const char node[] = "node";
-    if (strncmp(value, ppr, sizeof ppr - 1) != 0) {
-        return;
-    }
-    const char *number = value + sizeof ppr - 1;
-    const size_t length = strcspn(number, ":");
-    const char *resource = number + length + (number[length] == ':' ? 1 : 0);
-    char digits[24];
-    uint64_t count = 0;
-    (void)snprintf(digits, sizeof digits, "%.*s", (int)length, number);
-    const bool is_node = strcspn(resource, ":,") == sizeof node - 1 &&
-                         strncmp(resource, node, sizeof node - 1) == 0;
-    if (is_node && length < sizeof digits &&
-        me_parse_u64(digits, &count) == ME_OK && count > 0 && count <= MOST) {
-        ranks->mpirun.per_node = count;
-    } else {
-        ranks->hosts.resource = value;
-    }
-}
-
 void me_launch_ranks_partition(me_launch_ranks *ranks, const char *name)
 {
     ranks->partition = name;
+}
+
+/** Devices of a list; 0: it hides none. */
+static uint64_t count_visible(const char *list)
+{
+    uint64_t count = 0;
+    while (*list != '\0') {
+        const size_t n = strcspn(list, ",");
+        count += n > 0;
+        list += n;
+        list += *list == ',';
+    }
+    return count;
 }
 
 bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
@@ -138,8 +134,14 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
             return true;
         }
     }
-    if (strcmp(name, "SLURM_JOB_PARTITION") == 0) {
-        me_launch_ranks_partition(ranks, value);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (strcmp(name, texts[i].name) == 0) {
+            *(const char **)(void *)((char *)ranks + texts[i].offset) = value;
+            return true;
+        }
+    }
+    if (strcmp(name, "CUDA_VISIBLE_DEVICES") == 0) {
+        ranks->visible = count_visible(value);
         return true;
     }
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
@@ -153,123 +155,42 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
     return false;
 }
 
-static uint64_t ranks_of(const me_rank_counts *said)
+/** Nodes of an srun: its -N, else those of the job, else of its -w. */
+static uint64_t nodes_of_step(const me_launch_ranks *r)
 {
-    if (said->ranks != 0) {
-        return said->ranks;
+    if (r->srun.nodes != 0 || r->slurm.nodes != 0) {
+        return r->srun.nodes != 0 ? r->srun.nodes : r->slurm.nodes;
     }
-    if (said->nodes == 0 && said->per_node == 0) {
-        return 0;
-    }
-    // At most 2^48: both are at most 2^24.
-    return (said->nodes == 0 ? 1 : said->nodes) *
-           (said->per_node == 0 ? 1 : said->per_node);
+    return r->node_list == NULL ? 0 : me_host_list_count(r->node_list);
 }
 
-/** What an srun starts: its options, or the allocation's where it has none. */
+/** What an srun starts: its options, or the allocation's where it has none. The
+ *  job's number of tasks counts unless srun has -n, or -N with a number of tasks
+ *  of a node from anywhere (_opt_verify() of srun). */
 static me_rank_counts step_of(const me_launch_ranks *r)
 {
     me_rank_counts step = r->srun;
-    if (step.nodes == 0) {
-        step.nodes = r->slurm.nodes;
-    }
-    if (step.ranks == 0 && step.per_node == 0) {
-        step.ranks = r->slurm.ranks;
+    step.nodes = nodes_of_step(r);
+    if (step.per_node == 0) {
         step.per_node = r->slurm.per_node;
+    }
+    if (step.ranks == 0 && (r->srun.nodes == 0 || step.per_node == 0)) {
+        step.ranks = r->slurm.ranks;
     }
     return step;
 }
 
-/** One of the hosts of a list: `name` or `name:slots`. */
-typedef struct host {
-    const char *name;
-    size_t length;
-    uint64_t slots; /**< 0: no number */
-} host;
-
-static host read_host(const char *text)
-{
-    char digits[24];
-    host h = {.name = text, .length = strcspn(text, ":,"), .slots = 1};
-    const char *slots = text + h.length + (text[h.length] == ':' ? 1 : 0);
-    const size_t length = strcspn(slots, ",");
-    (void)snprintf(digits, sizeof digits, "%.*s", (int)length, slots);
-    if (text[h.length] == ':' &&
-        (length >= sizeof digits || me_parse_u64(digits, &h.slots) != ME_OK ||
-         h.slots > MOST)) {
-        h.slots = 0;
-    }
-    return h;
-}
-
-/** Different hosts and all their slots, one each time that a host is named
- *  without a number. @return false: nobody can tell */
-static bool count_hosts(const me_launch_hosts *hosts, uint64_t *count_out,
-                        uint64_t *slots_out)
-{
-    host known[HOSTS_MOST];
-    uint64_t count = 0;
-    *slots_out = 0;
-    for (uint32_t i = 0; i < hosts->n_lists && i < ME_HOST_LISTS; i++) {
-        for (const char *at = hosts->lists[i]; *at != '\0';) {
-            const host h = read_host(at);
-            uint64_t k = 0;
-            while (k < count &&
-                   (known[k].length != h.length ||
-                    strncmp(known[k].name, h.name, h.length) != 0)) {
-                k++;
-            }
-            if (h.slots == 0 || k == HOSTS_MOST) {
-                return false;
-            }
-            known[k] = h;
-            count += k == count ? 1 : 0;
-            *slots_out += h.slots;
-            at += strcspn(at, ",");
-            at += *at == ',';
-        }
-    }
-    *count_out = count;
-    return hosts->n_lists <= ME_HOST_LISTS && *slots_out <= MOST;
-}
-
-/** Open MPI starts a process on each slot, or as many as are said on each node;
- *  without hosts on one node, unless Slurm gives more. */
 static me_status settle_mpirun(me_launch_ranks *r, me_config *config,
                                me_diag *diag)
 {
-    me_rank_counts *m = &r->mpirun;
-    uint64_t hosts = 0;
-    uint64_t slots = 0;
-    if (!m->is_used || m->ranks != 0) {
-        return ME_OK;
-    }
-    if (r->hosts.resource != NULL || !count_hosts(&r->hosts, &hosts, &slots)) {
-        const bool is_map = r->hosts.resource != NULL;
-        return me_fail(
-            diag, ME_ERR_CONFIG,
-            "mpirun %s %.60s: memest cannot tell how many ranks that "
-            "are: give mpirun's -n",
-            is_map ? "--map-by" : "--host",
-            is_map ? r->hosts.resource : r->hosts.lists[0]);
-    }
-    if (m->per_node == 0) {
-        m->ranks = slots;
-        m->per_node = hosts > 0 && slots % hosts == 0 ? slots / hosts : 0;
-        return ME_OK;
-    }
-    m->nodes = hosts > 0 ? hosts : r->slurm.nodes;
-    return m->nodes != 0
-               ? ME_OK
-               : me_config_assume(config, diag,
-                                  "mpirun starts %llu ranks on one node, since "
-                                  "no --host names more",
-                                  (unsigned long long)m->per_node);
+    return me_mpirun_settle(&r->hosts, r->slurm.nodes, &r->mpirun, config,
+                            diag);
 }
 
 /** srun(1), --ntasks-per-gpu: the tasks follow from the GPUs where no number of
  *  tasks is given. */
-static me_status settle_tasks_of_gpus(me_launch_ranks *r, me_diag *diag)
+static me_status settle_tasks_of_gpus(me_launch_ranks *r, me_config *config,
+                                      me_diag *diag)
 {
     const me_rank_counts step = step_of(r);
     const uint64_t nodes = step.nodes == 0 ? 1 : step.nodes;
@@ -280,10 +201,10 @@ static me_status settle_tasks_of_gpus(me_launch_ranks *r, me_diag *diag)
         return ME_OK;
     }
     if (gpus == 0 || gpus > MOST) {
-        return me_fail(
-            diag, ME_ERR_CONFIG,
-            "srun --ntasks-per-gpu %llu: memest cannot tell how many "
-            "GPUs there are: give --gpus or --ntasks",
+        return me_config_leave_world_open(
+            config, diag,
+            "srun --ntasks-per-gpu %llu: memest cannot tell how many GPUs "
+            "there are: give --gpus or --ntasks, or memest's --world-size",
             (unsigned long long)r->per_gpu);
     }
     r->srun.ranks = gpus * r->per_gpu;
@@ -298,35 +219,98 @@ static me_status set_number(me_config *config, const char *option,
     return me_config_set(config, option, text, diag);
 }
 
-enum {
-    USUAL_GPUS = 8 /**< of a node */
-};
-
-/** deepspeed and accelerate start a process on each GPU that they find. */
-static me_status settle_every_gpu(me_launch_ranks *r, me_config *config,
-                                  me_diag *diag)
+/** Slurm's versions do not agree, or an option does not count. */
+static me_status say_tasks(me_launch_ranks *r, me_config *config, me_diag *diag)
 {
-    if (!r->wants_every_gpu || r->torchrun.per_node != 0 ||
-        r->torchrun.ranks != 0) {
+    const me_rank_counts step = step_of(r);
+    const uint64_t tasks = me_rank_counts_ranks(&step);
+    if (!r->srun.is_used || r->torchrun.is_used || r->srun.ranks != 0 ||
+        r->slurm.ranks == 0 || r->srun.per_node == 0 || step.nodes == 0 ||
+        step.nodes * r->srun.per_node == r->slurm.ranks) {
         return ME_OK;
     }
-    r->torchrun.per_node = r->gpus.count == 0 ? USUAL_GPUS : r->gpus.count;
-    return r->gpus.count != 0
-               ? ME_OK
+    return step.ranks != 0
+               ? me_config_assume(config, diag,
+                                  "srun starts the %llu tasks of SLURM_NTASKS: "
+                                  "beside it --ntasks-per-node %llu is at most "
+                                  "a limit",
+                                  (unsigned long long)tasks,
+                                  (unsigned long long)r->srun.per_node)
                : me_config_assume(config, diag,
-                                  "the launcher finds %d GPUs on a node: its "
-                                  "--num_gpus or --num_processes says "
-                                  "otherwise",
-                                  USUAL_GPUS);
+                                  "srun starts the %llu tasks of its -N and "
+                                  "--ntasks-per-node; versions of Slurm before "
+                                  "these win start SLURM_NTASKS = %llu",
+                                  (unsigned long long)tasks,
+                                  (unsigned long long)r->slurm.ranks);
+}
+
+/** A variable of torchrun's, which its own option goes before: a number, or what
+ *  the launcher counts. */
+static me_status take_pet(me_launch_ranks *r, bool is_nodes, me_config *config,
+                          me_diag *diag)
+{
+    static const char *const all[] = {"gpu", "auto"};
+    const uint64_t here = r->visible != 0 ? r->visible : r->gpus.count;
+    const char *name = is_nodes ? "PET_NNODES" : "PET_NPROC_PER_NODE";
+    const char *value = is_nodes ? r->pet_nodes : r->pet_per_node;
+    uint64_t *count = is_nodes ? &r->torchrun.nodes : &r->torchrun.per_node;
+    if (*count != 0 || value == NULL || value[0] == '\0') {
+        return ME_OK;
+    }
+    if (!is_nodes && here != 0 && me_is_one_of(value, strlen(value), all, 2)) {
+        *count = here;
+        return ME_OK;
+    }
+    if (me_parse_u64(value, count) != ME_OK || *count == 0 || *count > MOST) {
+        *count = 0;
+        return me_config_leave_world_open(
+            config, diag,
+            "%s=%.60s: memest cannot tell how many ranks torchrun starts: give "
+            "its --nnodes and --nproc-per-node, or memest's --world-size",
+            name, value);
+    }
+    return ME_OK;
+}
+
+static me_status settle_pet(me_launch_ranks *r, me_config *config,
+                            me_diag *diag)
+{
+    if (!r->torchrun.is_used || r->deepspeed.is_used || r->accelerate.is_used) {
+        return ME_OK;
+    }
+    const me_status status = take_pet(r, true, config, diag);
+    return status == ME_OK ? take_pet(r, false, config, diag) : status;
+}
+
+/** What deepspeed, accelerate and torchrun's variables start. */
+static me_status settle_launchers(me_launch_ranks *r, me_config *config,
+                                  me_diag *diag)
+{
+    const me_gpus_here here = {.visible = r->visible, .of_node = r->gpus.count};
+    const char *before = config->own->world_is_open;
+    me_rank_counts *started = &r->torchrun;
+    const me_status status =
+        r->accelerate.is_used
+            ? me_accelerate_settle(&r->accelerate, &here, started, config, diag)
+        : r->deepspeed.is_used
+            ? me_deepspeed_settle(&r->deepspeed, &here, started, config, diag)
+            : settle_pet(r, config, diag);
+    if (config->own->world_is_open != before) {
+        *started = (me_rank_counts){.is_used = true}; // half is nothing
+    }
+    return status;
 }
 
 static me_status settle_torchrun(const me_launch_ranks *r, me_config *config,
                                  me_diag *diag)
 {
-    const uint64_t said = ranks_of(&r->torchrun);
+    const uint64_t said = me_rank_counts_ranks(&r->torchrun);
     const uint64_t ranks = said == 0 ? 1 : said;
+    if (said == 0 && config->own->world_is_open != NULL) {
+        return ME_OK;
+    }
     const me_rank_counts outer = r->srun.is_used ? step_of(r) : r->mpirun;
-    const uint64_t n_torchruns = ranks_of(&outer);
+    const uint64_t n_torchruns = me_rank_counts_ranks(&outer);
     const uint64_t n_nodes = r->torchrun.nodes == 0 ? 1 : r->torchrun.nodes;
     if (outer.is_used && n_torchruns > 1 && n_torchruns != n_nodes) {
         const me_status status = me_config_assume(
@@ -342,18 +326,19 @@ static me_status settle_torchrun(const me_launch_ranks *r, me_config *config,
     return set_number(config, "parallel.world_size", ranks, diag);
 }
 
-static me_status settle_world_size(const me_launch_ranks *r, me_config *config,
+static me_status settle_world_size(me_launch_ranks *r, me_config *config,
                                    me_diag *diag)
 {
     if (r->torchrun.is_used) {
         return settle_torchrun(r, config, diag);
     }
     const me_rank_counts step = step_of(r);
-    const uint64_t of_mpirun = ranks_of(&r->mpirun);
+    const uint64_t of_mpirun = me_rank_counts_ranks(&r->mpirun);
     const uint64_t candidates[] = {
         r->environment.ranks,
-        r->mpirun.is_used && of_mpirun == 0 ? r->slurm.ranks : of_mpirun,
-        r->srun.is_used ? ranks_of(&step) : 0,
+        r->mpirun.is_used && of_mpirun == 0 ? me_rank_counts_ranks(&r->slurm)
+                                            : of_mpirun,
+        r->srun.is_used ? me_rank_counts_ranks(&step) : 0,
     };
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
         if (candidates[i] != 0) {
@@ -365,12 +350,15 @@ static me_status settle_world_size(const me_launch_ranks *r, me_config *config,
 }
 
 /** Of a node, by the innermost launcher that says it. */
-static me_status settle_gpus_per_node(const me_launch_ranks *r,
-                                      me_config *config, me_diag *diag)
+static me_status settle_gpus_per_node(me_launch_ranks *r, me_config *config,
+                                      me_diag *diag)
 {
-    const uint64_t candidates[] = {r->torchrun.per_node, r->mpirun.per_node,
-                                   r->srun.per_node, r->gpus.count,
-                                   r->slurm.per_node};
+    const me_rank_counts step = step_of(r);
+    const bool is_limit = step.nodes * r->srun.per_node < step.ranks;
+    const uint64_t candidates[] = {
+        r->torchrun.per_node, r->mpirun.per_node,
+        is_limit && step.nodes != 0 ? 0 : r->srun.per_node, r->gpus.count,
+        r->slurm.per_node};
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
         if (candidates[i] > 1) {
             return set_number(config, "device.gpus_per_node", candidates[i],
@@ -408,7 +396,7 @@ static me_status settle_partition(me_launch_ranks *r, me_config *config,
 
 /** The card that Slurm gives; a type that no card has is refused where the card
  *  is read, unless --device names another. */
-static me_status settle_card(const me_launch_ranks *r, me_config *config,
+static me_status settle_card(me_launch_ranks *r, me_config *config,
                              me_diag *diag)
 {
     if (r->gpus.type[0] == '\0') {
@@ -430,24 +418,41 @@ static me_status settle_card(const me_launch_ranks *r, me_config *config,
     return status;
 }
 
+/** Options of srun's that say tasks and are not read; nodes of a batch script
+ *  that are a guess. */
+static me_status say_unread(me_launch_ranks *r, me_config *config,
+                            me_diag *diag)
+{
+    if (r->unread != NULL && !r->torchrun.is_used) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "srun %.60s is not read: give the command of the tasks "
+                       "that train, with its number of tasks",
+                       r->unread);
+    }
+    return r->assumed_nodes == 0
+               ? ME_OK
+               : me_config_assume(config, diag,
+                                  "the GPUs of --gpus are on %llu nodes, %d on "
+                                  "each, since no --nodes says it",
+                                  (unsigned long long)r->assumed_nodes,
+                                  ME_USUAL_GPUS);
+}
+
 me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
                                  me_diag *diag)
 {
-    me_status status = settle_mpirun(ranks, config, diag);
-    if (status == ME_OK) {
-        status = settle_tasks_of_gpus(ranks, diag);
+    static me_status (*const steps[])(me_launch_ranks *, me_config *,
+                                      me_diag *) = {
+        settle_mpirun,     settle_tasks_of_gpus,
+        settle_partition,  settle_launchers,
+        settle_world_size, settle_gpus_per_node,
+        settle_card,       say_tasks,
+        say_unread,
+    };
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < sizeof steps / sizeof *steps;
+         i++) {
+        status = steps[i](ranks, config, diag);
     }
-    if (status == ME_OK) {
-        status = settle_partition(ranks, config, diag);
-    }
-    if (status == ME_OK) {
-        status = settle_every_gpu(ranks, config, diag);
-    }
-    if (status == ME_OK) {
-        status = settle_world_size(ranks, config, diag);
-    }
-    if (status == ME_OK) {
-        status = settle_gpus_per_node(ranks, config, diag);
-    }
-    return status == ME_OK ? settle_card(ranks, config, diag) : status;
+    return status;
 }

@@ -9,60 +9,57 @@
 #define MEMEST_CONFIG_LAUNCH_RANKS_H
 
 #include "config/config.h"
+#include "config/launch_accelerate.h"
+#include "config/launch_deepspeed.h"
+#include "config/launch_mpirun.h"
+#include "config/rank_counts.h"
 #include "config/slurm.h"
+#include "config/wrappers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/** What somebody says of the number of processes; 0: nothing. */
-typedef struct me_rank_counts {
-    uint64_t ranks;
-    uint64_t nodes;
-    uint64_t per_node;
-    bool is_used;
-} me_rank_counts;
-
-enum {
-    ME_HOST_LISTS = 8
-};
-
-/** Where mpirun starts processes; all texts are borrowed. */
-typedef struct me_launch_hosts {
-    const char *lists[ME_HOST_LISTS]; /**< each --host */
-    uint32_t n_lists;                 /**< may be more than there is room for */
-    const char *resource; /**< of `--map-by ppr:N:resource`, if it is not a
-                               node; NULL: none */
-} me_launch_hosts;
 
 /** All that is said in a launch command; all zero: nothing. */
 typedef struct me_launch_ranks {
     me_rank_counts srun;
     me_rank_counts mpirun;
     me_rank_counts torchrun;
-    me_rank_counts environment;     /**< WORLD_SIZE=8 python … */
-    me_rank_counts slurm;           /**< SLURM_NNODES, SLURM_NTASKS, … */
-    me_launch_hosts hosts;          /**< of mpirun */
-    me_slurm_gpus gpus;             /**< of a node */
-    uint64_t all_gpus;              /**< `--gpus`; 0: not said */
-    uint64_t per_gpu;               /**< `--ntasks-per-gpu`; 0: not said */
+    me_rank_counts environment;    /**< WORLD_SIZE=8 python … */
+    me_rank_counts slurm;          /**< SLURM_NNODES, SLURM_NTASKS, … */
+    me_launch_hosts hosts;         /**< of mpirun */
+    me_deepspeed_said deepspeed;   /**< its numbers are torchrun's */
+    me_accelerate_said accelerate; /**< its numbers are torchrun's */
+    const char *pet_nodes;         /**< PET_NNODES, borrowed; NULL: not set */
+    const char *pet_per_node;      /**< PET_NPROC_PER_NODE, as well */
+    uint64_t visible;              /**< that CUDA_VISIBLE_DEVICES lists */
+    const char *node_list;         /**< of srun's -w, borrowed; NULL: none */
+    const char *unread;     /**< an option of srun's that says tasks and is
+                                    not read, borrowed; NULL: none */
+    uint64_t assumed_nodes; /**< of a batch script that says only GPUs */
+    me_slurm_gpus gpus;     /**< of a node */
+    uint64_t all_gpus;      /**< `--gpus`; 0: not said */
+    uint64_t per_gpu;       /**< `--ntasks-per-gpu`; 0: not said */
     char asked_type[ME_SLURM_TYPE]; /**< that an option names; "": none */
     char other_type[ME_SLURM_TYPE]; /**< that another option names beside it */
-    bool wants_every_gpu;  /**< a launcher takes a node's where it is told
-                                     no number */
-    const char *partition; /**< borrowed; NULL: not said */
+    const char *partition;          /**< borrowed; NULL: not said */
 } me_launch_ranks;
 
-/** Take a variable if it is one that Slurm sets in a job. @return false: it is
+/** Take a variable if it is one that says ranks: of Slurm's, of another batch
+ *  system's, of a launcher's. @p value is borrowed. @return false: it is
  *  another */
 bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
                               const char *value);
 
-/** Take the value of mpirun's `--host`, which is borrowed. */
-void me_launch_ranks_hosts(me_launch_ranks *ranks, const char *value);
-
-/** Take the value of mpirun's `--map-by`, which is borrowed: of `ppr` it says how
- *  many processes a node, or something else, gets. */
-void me_launch_ranks_map(me_launch_ranks *ranks, const char *value);
+/**
+ * Take an option of a launcher that says ranks in another way than by a number.
+ *
+ * @param name   as it was written
+ * @param value  borrowed; anything where the option has none
+ * @return false: it is another
+ */
+bool me_launch_ranks_option(me_launch_ranks *ranks, const me_wrapper *wrapper,
+                            const me_wrapper_option *option, const char *name,
+                            const char *value);
 
 /** Take the value of `--gres`, `--gpus-per-node`, `--gpus-per-task` or
  *  `--gpus`; a later one wins. Of `--constraint` where none of them names a

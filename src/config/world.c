@@ -17,6 +17,9 @@ me_status me_config_derive_world(me_config *config, int32_t num_processes,
     me_parallel_config *p = &config->parallel;
     const uint64_t model_parallel = me_config_model_parallel(config);
     me_status status = ME_OK;
+    if (p->world_size == 0 && config->own->world_is_open != NULL) {
+        return me_fail(diag, ME_ERR_CONFIG, "%s", config->own->world_is_open);
+    }
     if (p->world_size == 0 && num_processes > 1) {
         p->world_size = num_processes;
         status = me_config_assume(config, diag,

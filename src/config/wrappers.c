@@ -29,7 +29,10 @@ static const me_wrapper_option srun_options[] = {
     {"export", 1, ME_WRAPPER_ASSIGNMENTS},
     {"gres gpus-per-node gpus-per-task gpus constraint", 1, ME_WRAPPER_GPUS},
     {"partition", 1, ME_WRAPPER_PARTITION},
-    {"ntasks-per-gpu", 1, ME_WRAPPER_PER_GPU},
+    {"ntasks-per-gpu ntasks-per-tres", 1, ME_WRAPPER_PER_GPU},
+    {"nodelist", 1, ME_WRAPPER_NODE_LIST},
+    {"multi-prog", 0, ME_WRAPPER_UNREAD},
+    {"het-group pack-group nodefile", 1, ME_WRAPPER_UNREAD},
     {.names = NULL},
 };
 
@@ -38,6 +41,9 @@ static const me_wrapper_option mpirun_options[] = {
     {"-N -ppn --npernode -npernode --ppn", 1, ME_WRAPPER_PER_NODE},
     {"--pernode -pernode", 0, ME_WRAPPER_ONE_PER_NODE},
     {"--host -host -H --hosts -hosts", 1, ME_WRAPPER_HOSTS},
+    {"--hostfile -hostfile --machinefile -machinefile --default-hostfile -f", 1,
+     ME_WRAPPER_HOST_FILE},
+    {"--rankfile -rankfile -rf", 1, ME_WRAPPER_UNREAD},
     {"--map-by -map-by", 1, ME_WRAPPER_MAP},
     {"-x", 1, ME_WRAPPER_ASSIGNMENT},
     {"-genv -env", 2, ME_WRAPPER_PAIR},
@@ -49,9 +55,9 @@ static const me_wrapper_option mpirun_options[] = {
      "--use-hwthread-cpus --merge-stderr-to-stdout -print-rank-map -l "
      "--enable-recovery --timestamp-output -genvall",
      0, ME_WRAPPER_NOTHING},
-    {"--hostfile -hostfile --machinefile -machinefile --bind-to -bind-to --rank-by -rank-by "
-     "--prefix -prefix --wdir -wdir --wd -wd --output-filename --timeout -f "
-     "--cpus-per-rank --cpu-set --cpu-list --output --display --rankfile -rf "
+    {"--bind-to -bind-to --rank-by -rank-by "
+     "--prefix -prefix --wdir -wdir --wd -wd --output-filename --timeout "
+     "--cpus-per-rank --cpu-set --cpu-list --output --display "
      "--stdin --path --tune -genvlist -iface -launcher -bootstrap",
      1, ME_WRAPPER_NOTHING},
     {.names = NULL},
@@ -75,13 +81,16 @@ static const me_wrapper_option torchrun_options[] = {
 
 /** deepspeed/launcher/runner.py, parse_args() */
 static const me_wrapper_option deepspeed_options[] = {
-    {"--num-gpus", 1, ME_WRAPPER_PER_NODE},
+    {"--num-gpus --num-accelerators", 1, ME_WRAPPER_PER_NODE},
     {"--num-nodes", 1, ME_WRAPPER_NODES},
+    {"-H --hostfile", 1, ME_WRAPPER_HOST_FILE},
+    {"-i --include", 1, ME_WRAPPER_INCLUDE},
+    {"-e --exclude", 1, ME_WRAPPER_EXCLUDE},
     {"--module", 0, ME_WRAPPER_MODULE},
     {"--no-python --no-local-rank --no-ssh --no-ssh-check --force-multi "
-     "--save-pid --elastic-training --bind-cores-to-rank",
+     "--save-pid --elastic-training --bind-cores-to-rank -q --quiet",
      0, ME_WRAPPER_NOTHING},
-    {"-H --hostfile -i --include -e --exclude --min-elastic-nodes "
+    {"--min-elastic-nodes --log-level "
      "--max-elastic-nodes --master-port --master-addr --node-rank --launcher "
      "--launcher-args --enable-each-rank-log --autotuning --bind-core-list "
      "--ssh-port --venv-script",
@@ -94,14 +103,31 @@ static const me_wrapper_option accelerate_options[] = {
     {"--num-processes", 1, ME_WRAPPER_RANKS},
     {"--num-machines", 1, ME_WRAPPER_NODES},
     {"-m --module", 0, ME_WRAPPER_MODULE},
-    {"-q --quiet --cpu --multi-gpu --use-deepspeed --use-fsdp "
-     "--use-megatron-lm --no-python --debug --same-network",
+    {"--config-file", 1, ME_WRAPPER_CONFIG_FILE},
+    {"--multi-gpu --use-fsdp --use-megatron-lm", 0, ME_WRAPPER_SEVERAL},
+    {"--use-deepspeed", 0, ME_WRAPPER_DEEPSPEED_TOO},
+    {"--deepspeed-hostfile", 1, ME_WRAPPER_HOST_FILE},
+    {"--deepspeed-inclusion-filter", 1, ME_WRAPPER_INCLUDE},
+    {"--deepspeed-exclusion-filter", 1, ME_WRAPPER_EXCLUDE},
+    {"--deepspeed-multinode-launcher", 1, ME_WRAPPER_STARTER},
+    {"-q --quiet --cpu --no-python --debug --same-network "
+     "--enable-cpu-affinity --use-parallelism-config --dynamo-use-fullgraph "
+     "--dynamo-use-dynamic --dynamo-use-regional-compilation",
      0, ME_WRAPPER_NOTHING},
-    {"--config-file --mixed-precision --machine-rank --main-process-ip "
+    {"--mixed-precision --machine-rank --main-process-ip "
      "--main-process-port --num-cpu-threads-per-process --dynamo-backend "
      "--rdzv-backend --rdzv-conf --role --log-dir --gpu-ids --max-restarts "
-     "--monitor-interval --deepspeed-config-file --zero-stage "
-     "--deepspeed-hostfile --deepspeed-multinode-launcher --tee",
+     "--monitor-interval --deepspeed-config-file --zero-stage -t --tee "
+     "--offload-optimizer-device --offload-param-device "
+     "--offload-optimizer-nvme-path --offload-param-nvme-path "
+     "--gradient-accumulation-steps --gradient-clipping --zero3-init-flag "
+     "--zero3-save-16bit-model --deepspeed-moe-layer-cls-names --dynamo-mode "
+     "--fsdp-version --fsdp-offload-params --fsdp-min-num-params "
+     "--fsdp-sharding-strategy --fsdp-reshard-after-forward "
+     "--fsdp-auto-wrap-policy --fsdp-transformer-layer-cls-to-wrap "
+     "--fsdp-backward-prefetch --fsdp-state-dict-type --fsdp-forward-prefetch "
+     "--fsdp-use-orig-params --fsdp-cpu-ram-efficient-loading "
+     "--fsdp-sync-module-states --fsdp-activation-checkpointing",
      1, ME_WRAPPER_NOTHING},
     {.names = NULL},
 };
@@ -125,12 +151,12 @@ static const me_wrapper wrappers[] = {
      ME_WRAPPER_MPIRUN, mpirun_options},
     {"torchrun torch.distributed.run torch.distributed.launch",
      ME_WRAPPER_TORCHRUN, torchrun_options},
-    {"deepspeed deepspeed.launcher.runner", ME_WRAPPER_EVERY_GPU,
+    {"deepspeed deepspeed.launcher.runner", ME_WRAPPER_DEEPSPEED,
      deepspeed_options},
     {"accelerate accelerate.commands.accelerate_cli", ME_WRAPPER_PLAIN,
      no_options},
-    {"launch accelerate.commands.launch", ME_WRAPPER_EVERY_GPU,
-     accelerate_options},
+    {"launch accelerate.commands.launch accelerate-launch",
+     ME_WRAPPER_ACCELERATE, accelerate_options},
     {"python python2 python3", ME_WRAPPER_PYTHON, python_options},
     {"bash sh zsh dash ksh", ME_WRAPPER_SHELL, no_options},
     {"sbatch salloc nsys ncu nvprof vtune perf strace ltrace docker podman "

@@ -13,12 +13,21 @@
 /** What an option of a wrapper means here. */
 typedef enum me_wrapper_use {
     ME_WRAPPER_NOTHING,
-    ME_WRAPPER_RANKS,        /**< processes in all */
-    ME_WRAPPER_NODES,        /**< nodes */
-    ME_WRAPPER_PER_NODE,     /**< processes of a node */
-    ME_WRAPPER_ONE_PER_NODE, /**< … one, without a value */
-    ME_WRAPPER_PER_GPU,      /**< processes of a GPU */
-    ME_WRAPPER_HOSTS,        /**< Open MPI's, with their slots */
+    ME_WRAPPER_RANKS,         /**< processes in all */
+    ME_WRAPPER_NODES,         /**< nodes */
+    ME_WRAPPER_PER_NODE,      /**< processes of a node */
+    ME_WRAPPER_ONE_PER_NODE,  /**< … one, without a value */
+    ME_WRAPPER_PER_GPU,       /**< processes of a GPU */
+    ME_WRAPPER_HOSTS,         /**< Open MPI's, with their slots */
+    ME_WRAPPER_HOST_FILE,     /**< a file of hosts and slots */
+    ME_WRAPPER_NODE_LIST,     /**< Slurm's, `node[1-4]` */
+    ME_WRAPPER_INCLUDE,       /**< of DeepSpeed's hosts */
+    ME_WRAPPER_EXCLUDE,       /**< of DeepSpeed's hosts */
+    ME_WRAPPER_CONFIG_FILE,   /**< accelerate's */
+    ME_WRAPPER_SEVERAL,       /**< accelerate starts more than one process */
+    ME_WRAPPER_DEEPSPEED_TOO, /**< … and DeepSpeed trains */
+    ME_WRAPPER_STARTER,       /**< of DeepSpeed's machines */
+    ME_WRAPPER_UNREAD,        /**< says ranks, and is not read */
     ME_WRAPPER_MAP,        /**< Open MPI's `ppr:N:node`, or what says nothing */
     ME_WRAPPER_GPUS,       /**< Slurm's, with their type */
     ME_WRAPPER_ASSIGNMENT, /**< NAME=VALUE for the environment */
@@ -37,12 +46,12 @@ typedef struct me_wrapper_option {
 } me_wrapper_option;
 
 typedef enum me_wrapper_kind {
-    ME_WRAPPER_PLAIN,     /**< starts the next word as it is */
-    ME_WRAPPER_SRUN,      /**< Slurm */
-    ME_WRAPPER_MPIRUN,    /**< Open MPI, MPICH */
-    ME_WRAPPER_TORCHRUN,  /**< torch.distributed.run */
-    ME_WRAPPER_EVERY_GPU, /**< deepspeed, accelerate launch: as torchrun, but on
-                               all GPUs of a node where no number is given */
+    ME_WRAPPER_PLAIN,      /**< starts the next word as it is */
+    ME_WRAPPER_SRUN,       /**< Slurm */
+    ME_WRAPPER_MPIRUN,     /**< Open MPI, MPICH */
+    ME_WRAPPER_TORCHRUN,   /**< torch.distributed.run */
+    ME_WRAPPER_DEEPSPEED,  /**< as torchrun, by host files */
+    ME_WRAPPER_ACCELERATE, /**< as torchrun, by a file of its own */
     ME_WRAPPER_PYTHON,
     ME_WRAPPER_SHELL,  /**< not read */
     ME_WRAPPER_FOREIGN /**< a launcher that is not read */

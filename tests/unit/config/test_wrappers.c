@@ -68,8 +68,9 @@ static void test_wrappers__names(void **state)
          "mpirun.mpich mpiexec.mpich orterun prterun"},
         {ME_WRAPPER_TORCHRUN,
          "torchrun torch.distributed.run torch.distributed.launch"},
-        {ME_WRAPPER_EVERY_GPU, "deepspeed deepspeed.launcher.runner launch "
-                               "accelerate.commands.launch"},
+        {ME_WRAPPER_DEEPSPEED, "deepspeed deepspeed.launcher.runner"},
+        {ME_WRAPPER_ACCELERATE,
+         "launch accelerate.commands.launch accelerate-launch"},
         {ME_WRAPPER_PYTHON, "python python2 python3 python3.9 python3.12"},
         {ME_WRAPPER_SHELL, "bash sh zsh dash ksh"},
         {ME_WRAPPER_FOREIGN,
@@ -155,22 +156,27 @@ static const struct {
      "--duplicate-stderr-filters"},
     {"deepspeed", 0,
      "--no-python --no-local-rank --no-ssh --no-ssh-check --force-multi "
-     "--save-pid --elastic-training --bind-cores-to-rank"},
+     "--save-pid --elastic-training --bind-cores-to-rank -q --quiet"},
     {"deepspeed", 1,
-     "-H --hostfile -i --include -e --exclude --min-elastic-nodes "
+     "--min-elastic-nodes --log-level "
      "--max-elastic-nodes --master-port --master-addr --node-rank "
      "--launcher --launcher-args --enable-each-rank-log --autotuning "
      "--bind-core-list --ssh-port --venv-script"},
-    {"accelerate launch", 0,
+    {"accelerate launch --num-processes 2", 0,
      "-q --quiet --cpu --multi-gpu --use-deepspeed --use-fsdp "
-     "--use-megatron-lm --no-python --debug --same-network"},
-    {"accelerate launch", 1,
-     "--config-file --mixed-precision --machine-rank --main-process-ip "
+     "--use-megatron-lm --no-python --debug --same-network "
+     "--enable-cpu-affinity --use-parallelism-config "
+     "--dynamo-use-fullgraph --dynamo-use-dynamic "
+     "--dynamo-use-regional-compilation"},
+    {"accelerate launch --num-processes 2", 1,
+     "--mixed-precision --machine-rank --main-process-ip "
      "--main-process-port --num-cpu-threads-per-process --dynamo-backend "
      "--rdzv-backend --rdzv-conf --role --log-dir --gpu-ids "
      "--max-restarts --monitor-interval --deepspeed-config-file "
      "--zero-stage --deepspeed-hostfile --deepspeed-multinode-launcher "
-     "--tee"},
+     "--deepspeed-inclusion-filter --deepspeed-exclusion-filter -t --tee "
+     "--gradient-accumulation-steps --gradient-clipping --fsdp-version "
+     "--fsdp-sharding-strategy --fsdp-auto-wrap-policy --dynamo-mode"},
     {"python", 0, "-b -bb -B -d -E -i -I -O -OO -P -q -s -S -u -v -x"},
     {"python", 1, "-W -X --check-hash-based-pycs"},
 };

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of launchers that say ranks in another way than by a number. */
+#include "config/launch_ranks.h"
+
+/** The file of hosts, or of settings, of a launcher. */
+static void take_file(me_launch_ranks *r, const me_wrapper *wrapper,
+                      const char *name, const char *value)
+{
+    if (wrapper->kind == ME_WRAPPER_MPIRUN) {
+        me_launch_hosts_file(&r->hosts, name, value);
+    } else if (wrapper->kind == ME_WRAPPER_ACCELERATE) {
+        r->accelerate.deepspeed.host_file = value;
+    } else {
+        r->deepspeed.host_file = value;
+    }
+}
+
+/** Of DeepSpeed's hosts, whoever starts it. */
+static me_deepspeed_said *deepspeed_of(me_launch_ranks *r,
+                                       const me_wrapper *wrapper)
+{
+    return wrapper->kind == ME_WRAPPER_ACCELERATE ? &r->accelerate.deepspeed
+                                                  : &r->deepspeed;
+}
+
+bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
+                            const me_wrapper_option *option, const char *name,
+                            const char *value)
+{
+    me_accelerate_said *a = &r->accelerate;
+    switch (option->use) {
+    case ME_WRAPPER_HOSTS: me_launch_hosts_add(&r->hosts, value); return true;
+    case ME_WRAPPER_HOST_FILE: take_file(r, wrapper, name, value); return true;
+    case ME_WRAPPER_MAP:
+        me_launch_hosts_map(&r->hosts, &r->mpirun, value);
+        return true;
+    case ME_WRAPPER_NODE_LIST: r->node_list = value; return true;
+    case ME_WRAPPER_INCLUDE:
+        deepspeed_of(r, wrapper)->include = value[0] == '\0' ? NULL : value;
+        return true;
+    case ME_WRAPPER_EXCLUDE:
+        deepspeed_of(r, wrapper)->exclude = value[0] == '\0' ? NULL : value;
+        return true;
+    case ME_WRAPPER_CONFIG_FILE: a->file = value; return true;
+    case ME_WRAPPER_SEVERAL: a->is_several = true; return true;
+    case ME_WRAPPER_DEEPSPEED_TOO:
+        a->is_several = true;
+        a->deepspeed.is_used = true;
+        return true;
+    case ME_WRAPPER_STARTER: a->launcher = value; return true;
+    case ME_WRAPPER_UNREAD:
+        *(wrapper->kind == ME_WRAPPER_MPIRUN ? &r->hosts.placing : &r->unread) =
+            name;
+        return true;
+    case ME_WRAPPER_GPUS: me_launch_ranks_gpus(r, name, value); return true;
+    case ME_WRAPPER_PARTITION: me_launch_ranks_partition(r, value); return true;
+    case ME_WRAPPER_NOTHING:
+    case ME_WRAPPER_RANKS:
+    case ME_WRAPPER_NODES:
+    case ME_WRAPPER_PER_NODE:
+    case ME_WRAPPER_ONE_PER_NODE:
+    case ME_WRAPPER_PER_GPU:
+    case ME_WRAPPER_ASSIGNMENT:
+    case ME_WRAPPER_ASSIGNMENTS:
+    case ME_WRAPPER_PAIR:
+    case ME_WRAPPER_MODULE:
+    case ME_WRAPPER_COMMAND: break;
+    }
+    return false;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files that say how many ranks a launcher starts. */
+#include "config/config_private.h"
+#include "config/launch_hosts.h"
+#include "job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    WORDS_MAX = 32
+};
+
+static const char hosts[] = "# two\na slots=8  max_slots=9\n\nb slots=4\r\n";
+static const char accelerate[] = "compute_environment: LOCAL_MACHINE\n"
+                                 "distributed_type: %s\n"
+                                 "num_machines: 2\n"
+                                 "num_processes: %s\n"
+                                 "deepspeed_config:\n"
+                                 "  deepspeed_hostfile: %s\n";
+
+/** A launch command, `%` in place of the file's name; the file is written
+ *  first. */
+static me_status read_command(const char *command, const char *text,
+                              me_config *config, me_diag *diag)
+{
+    char path[64];
+    char line[512] = "";
+    const char *words[WORDS_MAX];
+    int count = 0;
+    (void)snprintf(path, sizeof path, "/tmp/memest-hosts-%d", (int)getpid());
+    for (size_t n = 0; *command != '\0'; command++) {
+        n = strlen(line);
+        assert_true(n + sizeof path + 2 < sizeof line);
+        (void)snprintf(line + n, sizeof line - n, "%.*s%s", *command != '%',
+                       command, *command == '%' ? path : "");
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    for (char *c = line; *c != '\0';) {
+        assert_true(count < WORDS_MAX);
+        words[count++] = c;
+        c += strcspn(c, " ");
+        if (*c == ' ') {
+            *c++ = '\0';
+        }
+    }
+    const me_status status = me_config_read_launch(config, count, words, diag);
+    (void)unlink(path);
+    return status;
+}
+
+static void check(const char *command, const char *text, int32_t ranks,
+                  int32_t gpus_per_node)
+{
+    me_diag diag = {.status = ME_OK};
+    me_config *config = me_config_create();
+    if (read_command(command, text, config, &diag) != ME_OK ||
+        config->parallel.world_size != ranks ||
+        config->device.gpus_per_node != gpus_per_node) {
+        fail_msg("%s: %d ranks, %d of a node; %s%s", command,
+                 (int)config->parallel.world_size,
+                 (int)config->device.gpus_per_node, diag.text,
+                 config->own->world_is_open == NULL
+                     ? ""
+                     : config->own->world_is_open);
+    }
+    me_config_destroy(config);
+}
+
+/* deepspeed/launcher/runner.py. */
+static void test_hosts__deepspeed(void **state)
+{
+    (void)state;
+    check("deepspeed --hostfile % pretrain_gpt.py", hosts, 12, 8);
+    check("deepspeed -H % --num_nodes 1 pretrain_gpt.py", hosts, 8, 8);
+    check("deepspeed -H % --num_nodes 9 pretrain_gpt.py", hosts, 12, 8);
+    check("deepspeed -H % --num_gpus 2 pretrain_gpt.py", hosts, 4, 2);
+    check("deepspeed -H % --include a:0,1@b:0 pretrain_gpt.py", hosts, 3, 8);
+    check("deepspeed -H % --include b pretrain_gpt.py", hosts, 4, 4);
+    check("deepspeed -H % -e b pretrain_gpt.py", hosts, 8, 8);
+    check("deepspeed -H % -e a:0,1,2,3 pretrain_gpt.py", hosts, 8, 4);
+    check("python -m deepspeed.launcher.runner -H % pretrain_gpt.py", hosts, 12,
+          8);
+    check("CUDA_VISIBLE_DEVICES=0 deepspeed -H % pretrain_gpt.py", hosts, 12,
+          8);
+}
+
+/* accelerate/commands/launch.py. */
+static void test_hosts__accelerate(void **state)
+{
+    (void)state;
+    char text[512];
+    (void)snprintf(text, sizeof text, accelerate, "FSDP", "16", "null");
+    check("accelerate launch --config_file % pretrain_gpt.py", text, 16, 8);
+    check("accelerate launch --config_file=% --num_processes 8 pretrain_gpt.py",
+          text, 8, 4);
+    check("accelerate launch --config_file % --num_machines 1 pretrain_gpt.py",
+          text, 16, 16);
+    (void)snprintf(text, sizeof text, accelerate, "'NO'", "16", "null");
+    check("accelerate launch --config_file % pretrain_gpt.py", text, 1, 8);
+    check("accelerate launch --multi_gpu --config_file % pretrain_gpt.py", text,
+          16, 8);
+    (void)snprintf(text, sizeof text, accelerate, "NO", "16", "null");
+    check("accelerate launch --config_file % pretrain_gpt.py", text, 1, 8);
+    check("accelerate launch --num_processes 8 --num_machines 2 "
+          "--use_deepspeed --deepspeed_hostfile % pretrain_gpt.py",
+          "a slots=8\nb slots=8\nc slots=8\n", 12, 4);
+    check("accelerate launch --num_processes 8 --num_machines 2 "
+          "--use_deepspeed --deepspeed_hostfile % "
+          "--deepspeed_inclusion_filter a:0,1 pretrain_gpt.py",
+          hosts, 2, 2);
+    check("accelerate launch --num_processes 8 --num_machines 2 "
+          "--use_deepspeed --deepspeed_multinode_launcher standard "
+          "--deepspeed_hostfile % pretrain_gpt.py",
+          hosts, 8, 4);
+}
+
+static void test_hosts__mpirun(void **state)
+{
+    (void)state;
+    check("mpirun --hostfile % python pretrain_gpt.py", hosts, 12, 6);
+    check("mpirun --hostfile % -np 4 python pretrain_gpt.py", hosts, 4, 8);
+    check("mpirun -machinefile % --npernode 2 python pretrain_gpt.py", hosts, 4,
+          2);
+    check("mpirun --hostfile % python pretrain_gpt.py", "a slots = 2\nb\nb\n",
+          4, 2);
+    check("mpiexec.hydra -f % python pretrain_gpt.py", "a:4\nb:4\n", 8, 4);
+    check("mpiexec.hydra -f % python pretrain_gpt.py", "a\nb\n", 2, 8);
+    check("PBS_NODEFILE=% mpirun python pretrain_gpt.py", "a\na\nb\n", 3, 8);
+}
+
+static const struct {
+    const char *command;
+    const char *text;
+    const char *part; /**< of the error, or of why the world is open */
+    bool is_open;
+} untold[] = {
+    {"deepspeed --hostfile no/where pretrain_gpt.py", "",
+     "deepspeed --hostfile no/where: cannot open: No such file or directory; it "
+     "says how many ranks there are: give --num_nodes and --num_gpus, or "
+     "memest's --world-size",
+     true},
+    {"deepspeed --hostfile no/where --num_nodes 2 pretrain_gpt.py", "",
+     "give --num_nodes and --num_gpus", true},
+    {"deepspeed --hostfile no/where --num_gpus 2 pretrain_gpt.py", "",
+     "give --num_nodes, or", true},
+    {"deepspeed -H % pretrain_gpt.py", "a\n", "a has no slots, where deepspeed",
+     false},
+    {"deepspeed -H % pretrain_gpt.py", "a slots=2\na slots=2\n",
+     "a comes twice", false},
+    {"deepspeed -H % pretrain_gpt.py", "# none\n", "names no host", false},
+    {"deepspeed -H % pretrain_gpt.py", "a slots=many\n",
+     "'a slots=many' is no host with its slots", false},
+    {"deepspeed -H % --include c pretrain_gpt.py", hosts, "names no such host",
+     false},
+    {"deepspeed -H % --exclude b:4 pretrain_gpt.py", hosts,
+     "of the 4 slots that the host has", false},
+    {"deepspeed -H % --exclude a@b pretrain_gpt.py", hosts, "leaves no GPU",
+     false},
+    {"accelerate launch --config_file no/where pretrain_gpt.py", "",
+     "it says how many ranks there are: give --num_processes", true},
+    {"accelerate launch --config_file % pretrain_gpt.py",
+     "distributed_type: FSDP\nnum_processes: -1\n", "has no num_processes",
+     true},
+    {"accelerate launch --config_file % pretrain_gpt.py",
+     "distributed_type: FSDP\nnum_processes: many\n",
+     "num_processes = many must be a whole number", false},
+    {"mpirun --hostfile no/where python pretrain_gpt.py", "",
+     "it says how many ranks there are: give mpirun's -n", true},
+    {"mpirun --hostfile % python pretrain_gpt.py", "a slots=2\nb\n",
+     "a rank on each core of b", true},
+    {"mpirun --hostfile % -H a python pretrain_gpt.py", hosts,
+     "memest cannot tell how many ranks that are", true},
+    {"mpirun -rf % python pretrain_gpt.py", "", "mpirun -rf says how many",
+     true},
+    {"PET_NNODES=1:4 torchrun pretrain_gpt.py", "",
+     "PET_NNODES=1:4: memest cannot tell how many ranks torchrun starts", true},
+    {"PET_NPROC_PER_NODE=gpu torchrun pretrain_gpt.py", "",
+     "PET_NPROC_PER_NODE=gpu: memest cannot tell", true},
+    {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", "",
+     "cannot tell how many GPUs there are: give --gpus or --ntasks", true},
+};
+
+/* No number is made up; --world-size says it in the end. */
+static void test_hosts__what_nobody_can_tell(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(untold); i++) {
+        me_diag diag = {.status = ME_OK};
+        me_config *config = me_config_create();
+        const me_status status =
+            read_command(untold[i].command, untold[i].text, config, &diag);
+        const char *open = config->own->world_is_open;
+        const char *said = untold[i].is_open ? open : diag.text;
+        if (said == NULL || strstr(said, untold[i].part) == NULL) {
+            fail_msg("%s: %s%s", untold[i].command, diag.text,
+                     open == NULL ? "" : open);
+        }
+        assert_int_equal(status, untold[i].is_open ? ME_OK : ME_ERR_CONFIG);
+        assert_int_equal(config->parallel.world_size, 0);
+        me_config *copy = me_config_clone(config);
+        assert_int_equal(me_config_derive_world(copy, 4, &diag),
+                         untold[i].is_open ? ME_ERR_CONFIG : ME_OK);
+        me_config_destroy(copy);
+        assert_int_equal(
+            me_config_set(config, "parallel.world_size", "16", &diag), ME_OK);
+        assert_int_equal(me_config_derive_world(config, 1, &diag), ME_OK);
+        me_config_destroy(config);
+    }
+}
+
+static void test_hosts__lists_of_slurm(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *list;
+        uint64_t count;
+    } cases[] = {
+        {"node1", 1},
+        {"node[1-4]", 4},
+        {"node[01-04,7],x", 6},
+        {"a,b,c", 3},
+        {"r[1-2]n[1-8]", 16},
+        {"node[1-4", 0},
+        {"node[4-1]", 0},
+        {"node[a]", 0},
+        {"", 0},
+        {"n[1-16777216]x[1-16777216]", 0},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(me_host_list_count(cases[i].list), cases[i].count);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hosts__deepspeed),
+        cmocka_unit_test(test_hosts__accelerate),
+        cmocka_unit_test(test_hosts__mpirun),
+        cmocka_unit_test(test_hosts__what_nobody_can_tell),
+        cmocka_unit_test(test_hosts__lists_of_slurm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
