@@ -8,10 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    HOSTS_MOST = 1 << 20 /**< of a list, that are counted */
-};
-
 static bool read_number(const char *text, size_t length, uint64_t *number_out)
 {
     char digits[24];
@@ -156,69 +152,4 @@ bool me_slurm_constraint_read(const char *text, char type_out[ME_SLURM_TYPE])
         text += strspn(text, between);
     }
     return n_found == 1;
-}
-
-/** The numbers of `1-3,07]`. @param end_out  behind the bracket
- *  @return 0: it is none */
-static uint64_t count_range(const char *text, const char **end_out)
-{
-    uint64_t count = 0;
-    for (;;) {
-        uint64_t first = 0;
-        uint64_t last = 0;
-        size_t n = strspn(text, "0123456789");
-        bool is_range = read_number(text, n, &first);
-        last = first;
-        text += n;
-        if (is_range && *text == '-') {
-            text++;
-            n = strspn(text, "0123456789");
-            is_range = read_number(text, n, &last) && last >= first;
-            text += n;
-        }
-        if (!is_range || last - first >= HOSTS_MOST ||
-            (*text != ',' && *text != ']')) {
-            return 0;
-        }
-        count += last - first + 1;
-        if (*text++ == ']') {
-            *end_out = text;
-            return count;
-        }
-    }
-}
-
-/** The hosts of one entry, up to its comma. @return 0: nobody can tell */
-static uint64_t count_entry(const char **at)
-{
-    uint64_t count = 1;
-    while (**at != '\0' && **at != ',') {
-        if (**at == '[') {
-            const uint64_t n = count_range(*at + 1, at);
-            if (n == 0 || n * count > HOSTS_MOST) {
-                return 0;
-            }
-            count *= n;
-        } else {
-            (*at)++;
-        }
-    }
-    return count;
-}
-
-uint64_t me_slurm_hosts_count(const char *list)
-{
-    uint64_t count = 0;
-    if (strpbrk(list, "/{") != NULL) {
-        return 0;
-    }
-    while (*list != '\0') {
-        const uint64_t n = *list == ',' ? 0 : count_entry(&list);
-        if (n == 0) {
-            return 0;
-        }
-        count += n;
-        list += *list == ',';
-    }
-    return count;
 }

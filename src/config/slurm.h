@@ -56,12 +56,4 @@ bool me_slurm_card_find(const char *type, me_str *name_out);
  */
 bool me_slurm_constraint_read(const char *text, char type_out[ME_SLURM_TYPE]);
 
-/**
- * The hosts of a list such as `node[1-3,7],login`, each as often as it is named.
- * Local.
- *
- * @return 0: an empty list, a file of hosts, or one that nobody can count
- */
-uint64_t me_slurm_hosts_count(const char *list);
-
 #endif /* MEMEST_CONFIG_SLURM_H */

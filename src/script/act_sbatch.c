@@ -77,10 +77,11 @@ static void answer(const me_batch *batch)
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-static int start(const me_batch *batch, char **words, const char *shell)
+static int start(me_batch *batch, char **words, const char *shell)
 {
     char folder[PATH_MAX];
-    if (batch->wrong[0] != '\0') {
+    me_batch_job job;
+    if (batch->wrong[0] != '\0' || !me_batch_settle(batch, &job)) {
         return fail(batch->wrong);
     }
     if (getcwd(folder, sizeof folder) != NULL) {
@@ -90,7 +91,7 @@ static int start(const me_batch *batch, char **words, const char *shell)
         return fail_of(batch->folder, "no such folder");
     }
     answer(batch);
-    me_batch_set_variables(batch);
+    me_batch_set_variables(batch, &job);
     set_exported(batch->exported);
     return me_guise_start_own(shell, words);
 }

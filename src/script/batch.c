@@ -47,16 +47,16 @@ static const option options[] = {
     NUMBER_OF("nodes", nodes),
     NUMBER_OF("ntasks", tasks),
     NUMBER_OF("ntasks-per-node tasks-per-node", tasks_per_node),
-    NUMBER_OF("ntasks-per-gpu", tasks_per_gpu),
+    NUMBER_OF("ntasks-per-gpu ntasks-per-tres", tasks_per_gpu),
     NUMBER_OF("cpus-per-task", cpus_per_task),
     NUMBER_OF("array", first_of_array),
     TEXT_OF("gres", gres),
     TEXT_OF("gpus", gpus),
     TEXT_OF("constraint", constraint),
     TEXT_OF("gpus-per-node", gpus_per_node),
-    TEXT_OF("gpus-per-task", gpus_per_task),
+    TEXT_OF("gpus-per-task tres-per-task", gpus_per_task),
     TEXT_OF("job-name", name),
-    TEXT_OF("nodelist", nodelist),
+    TEXT_OF("nodelist", node_list),
     TEXT_OF("partition", partition),
     TEXT_OF("account", account),
     TEXT_OF("chdir", folder),
@@ -288,29 +288,13 @@ static void set_text(const char *name, const char *text)
     }
 }
 
-/** GPUs of a node by whatever option says it; 0: none does. */
-static uint64_t gpus_of_node(const me_batch *batch, uint32_t nodes)
+static void set_gpus(const me_batch *batch, const me_batch_job *job)
 {
-    me_slurm_gpus gpus = {.count = 0};
-    if (me_slurm_gpus_read(batch->gpus_per_node, false, &gpus) ||
-        me_slurm_gpus_read(batch->gres, true, &gpus)) {
-        return gpus.count;
-    }
-    if (me_slurm_gpus_read(batch->gpus, false, &gpus)) {
-        return gpus.count / nodes;
-    }
-    return me_slurm_gpus_read(batch->gpus_per_task, false, &gpus)
-               ? gpus.count * batch->tasks_per_node
-               : 0;
-}
-
-static void set_gpus(const me_batch *batch, uint32_t nodes)
-{
-    const uint64_t count = gpus_of_node(batch, nodes);
+    const uint64_t count = job->gpus_per_node;
     me_str list = {0};
     set_text("SLURM_GPUS_PER_NODE", batch->gpus_per_node);
     set_text("SLURM_GPUS", batch->gpus);
-    set_text("SLURM_GPUS_PER_TASK", batch->gpus_per_task);
+    set_text("SLURM_GPUS_PER_TASK", job->gpus_per_task);
     set_text("MEMEST_GRES", batch->gpus_per_node[0] == '\0' ? batch->gres : "");
     set_text("MEMEST_CONSTRAINT", batch->constraint);
     if (count == 0 || count > 64) {
@@ -325,14 +309,22 @@ static void set_gpus(const me_batch *batch, uint32_t nodes)
     me_str_fini(&list);
 }
 
-static void set_tasks(const me_batch *batch, uint32_t nodes, uint32_t tasks)
+static void set_tasks(const me_batch *batch, const me_batch_job *job)
 {
     char text[64];
-    const uint32_t each = (tasks + nodes - 1) / nodes;
+    const uint32_t nodes = job->nodes;
+    const uint32_t each = (job->tasks + nodes - 1) / nodes;
     set_number("SLURM_NNODES", nodes);
     set_number("SLURM_JOB_NUM_NODES", nodes);
-    set_number("SLURM_NTASKS", tasks);
-    set_number("SLURM_NPROCS", tasks);
+    (void)unsetenv("SLURM_NTASKS");
+    (void)unsetenv("SLURM_NPROCS");
+    if (job->has_tasks) {
+        set_number("SLURM_NTASKS", job->tasks);
+        set_number("SLURM_NPROCS", job->tasks);
+    }
+    if (job->is_nodes_guess) {
+        set_number("MEMEST_ASSUMED_NODES", nodes);
+    }
     (void)unsetenv("SLURM_NTASKS_PER_NODE");
     if (batch->tasks_per_node > 0) {
         set_number("SLURM_NTASKS_PER_NODE", batch->tasks_per_node);
@@ -351,39 +343,12 @@ static void set_tasks(const me_batch *batch, uint32_t nodes, uint32_t tasks)
     }
 }
 
-/** sbatch(1): --ntasks, --ntasks-per-node, or what --ntasks-per-gpu makes of the
- *  GPUs of all nodes. */
-static uint32_t tasks_of(const me_batch *batch, uint32_t nodes)
-{
-    me_slurm_gpus gpus = {.count = 0};
-    if (batch->tasks > 0) {
-        return batch->tasks;
-    }
-    if (batch->tasks_per_node > 0 || batch->tasks_per_gpu == 0) {
-        return nodes * (batch->tasks_per_node > 0 ? batch->tasks_per_node : 1);
-    }
-    const uint64_t all = me_slurm_gpus_read(batch->gpus, false, &gpus)
-                             ? gpus.count
-                             : gpus_of_node(batch, nodes) * nodes;
-    const uint64_t tasks = all <= MOST ? all * batch->tasks_per_gpu : 0;
-    return tasks > 0 && tasks <= MOST ? (uint32_t)tasks : nodes;
-}
-
-void me_batch_set_variables(const me_batch *batch)
+void me_batch_set_variables(const me_batch *batch, const me_batch_job *job)
 {
     static const char *const zeros[] = {"SLURM_PROCID", "SLURM_NODEID",
                                         "SLURM_LOCALID", "SLURM_GTIDS"};
-    const uint64_t listed = me_slurm_hosts_count(batch->nodelist);
-    const uint32_t asked = batch->nodes != 0              ? batch->nodes
-                           : listed > 0 && listed <= MOST ? (uint32_t)listed
-                                                          : 1;
-    const uint32_t tasks = tasks_of(batch, asked);
-    const uint32_t nodes =
-        batch->nodes == 0 && batch->tasks_per_node > 0
-            ? (tasks + batch->tasks_per_node - 1) / batch->tasks_per_node
-            : asked;
-    set_tasks(batch, nodes, tasks);
-    set_gpus(batch, nodes);
+    set_tasks(batch, job);
+    set_gpus(batch, job);
     set_text("SLURM_JOB_ID", "1");
     set_text("SLURM_JOBID", "1");
     set_text("SLURM_JOB_NAME", batch->name[0] == '\0' ? "job" : batch->name);

@@ -31,14 +31,24 @@ typedef struct me_batch {
     char gpus_per_node[ME_BATCH_TEXT];
     char gpus_per_task[ME_BATCH_TEXT];
     char name[ME_BATCH_TEXT];
-    char nodelist[ME_BATCH_TEXT]; /**< hosts by name */
     char partition[ME_BATCH_TEXT];
     char account[ME_BATCH_TEXT];
-    char folder[ME_BATCH_TEXT];   /**< where it runs */
-    char exported[ME_BATCH_TEXT]; /**< NAME=VALUE, commas between */
-    char wrapped[8192];           /**< a command in place of a file */
+    char folder[ME_BATCH_TEXT];    /**< where it runs */
+    char exported[ME_BATCH_TEXT];  /**< NAME=VALUE, commas between */
+    char wrapped[8192];            /**< a command in place of a file */
+    char node_list[ME_BATCH_TEXT]; /**< `node[1-4]`: as many nodes */
     char wrong[ME_BATCH_TEXT]; /**< an option that decides nothing, and why */
 } me_batch;
+
+/** What Slurm makes of it. */
+typedef struct me_batch_job {
+    uint32_t nodes;
+    uint32_t tasks;
+    bool has_tasks;         /**< something says them, so SLURM_NTASKS is set */
+    bool is_nodes_guess;    /**< GPUs are shared out as most nodes have them */
+    uint64_t gpus_per_node; /**< 0: nothing says GPUs */
+    const char *gpus_per_task; /**< of the batch, `[TYPE:]N`; "": not said */
+} me_batch_job;
 
 /** Does a file have `#SBATCH` lines in front of its commands? */
 bool me_batch_is_file(const char *path);
@@ -54,7 +64,15 @@ void me_batch_read_environment(me_batch *batch);
  *  place, or @p argc */
 int me_batch_read_words(me_batch *batch, int argc, const char *const *argv);
 
+/**
+ * Nodes and tasks of a job, as slurmctld works them out of nodes, tasks and GPUs
+ * (gres_job_state_validate(), beside what sbatch counts itself).
+ *
+ * @return false: Slurm would refuse the job, and `wrong` and `why` say it
+ */
+bool me_batch_settle(me_batch *batch, me_batch_job *job_out);
+
 /** Set the variables that Slurm would. */
-void me_batch_set_variables(const me_batch *batch);
+void me_batch_set_variables(const me_batch *batch, const me_batch_job *job);
 
 #endif /* MEMEST_SCRIPT_BATCH_H */

@@ -17,7 +17,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (is_batch == 0 && (batch.nodes != 0 || batch.gres[0] != '\0')) {
         abort();
     }
-    me_batch_set_variables(&batch);
+    me_batch_job job;
+    if (me_batch_settle(&batch, &job)) {
+        if (job.nodes == 0 || job.tasks == 0) {
+            abort();
+        }
+        me_batch_set_variables(&batch, &job);
+    } else if (batch.wrong[0] == '\0' || batch.why == NULL) {
+        abort();
+    }
     if (me_slurm_gpus_read(batch.gres, true, &gpus)) {
         me_str name = {0};
         (void)me_slurm_card_find(gpus.type, &name);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "config/slurm.h"
 #include "config/slurm_options.h"
 #include "support/test.h"
 
@@ -114,32 +113,11 @@ static void test_what_is_near_is_named(void **state)
     assert_false(me_slurm_words_explain(&w, ME_SLURM_OPTION, "--nodes", why));
 }
 
-static void test_hosts_are_counted(void **state)
-{
-    (void)state;
-
-    static const struct {
-        const char *list;
-        uint64_t count;
-    } lists[] = {
-        {"node1", 1},           {"node[1-3]", 3}, {"node[01-03,7],login", 5},
-        {"rack[0-1]n[1-4]", 8}, {"a,b,c", 3},     {"", 0},
-        {"node[3-1]", 0},       {"node[1-3", 0},  {"node[]", 0},
-        {"./hosts", 0},         {"a,,b", 0},      {"a[1-99999999]", 0},
-        {"{block}", 0},
-    };
-
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        assert_int_equal(me_slurm_hosts_count(lists[i].list), lists[i].count);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_are_read_as_getopt_does),
         cmocka_unit_test(test_what_is_near_is_named),
-        cmocka_unit_test(test_hosts_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

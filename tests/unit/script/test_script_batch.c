@@ -100,12 +100,102 @@ static void expect(const char *name, const char *value)
     }
 }
 
+static void set_variables(me_batch *batch)
+{
+    me_batch_job job;
+    if (!me_batch_settle(batch, &job)) {
+        fail_msg("%s: %s", batch->wrong, batch->why);
+    }
+    me_batch_set_variables(batch, &job);
+}
+
+/** Jobs as a slurmctld of Slurm 22.05 with two nodes of eight GPUs took them:
+ *  SLURM_NNODES, SLURM_NTASKS (0: not set), SLURM_GPUS_ON_NODE. */
+static const struct {
+    const char *options;
+    uint32_t nodes; /**< 0: the job is refused */
+    uint32_t tasks;
+    uint32_t gpus;
+    bool is_guess; /**< of the nodes, which the scheduler chose */
+} jobs[] = {
+    {"--gpus=16 --gpus-per-task=1", 2, 16, 8, true},
+    {"--gpus=16 --gpus-per-task=2", 2, 8, 8, true},
+    {"--gpus=16 --gpus-per-task=1 -N 2 -c 2", 2, 16, 8, false},
+    {"--gpus-per-task=1 -n 4", 1, 4, 4, false},
+    {"--gpus-per-task=1 -n 16", 2, 16, 8, true},
+    {"--gpus-per-task=1 --ntasks-per-node=8 -N 2", 2, 16, 8, false},
+    {"--gpus-per-task=4 --ntasks-per-node=2 -N 2", 2, 4, 8, false},
+    {"-N 2 --gpus-per-task=1", 2, 2, 1, false},
+    {"-N 2 --gpus-per-node=8 --gpus-per-task=1", 0, 0, 0, false},
+    {"-N 2 --gres=gpu:8 --gpus-per-task=1", 0, 0, 0, false},
+    {"-N 2 --gpus-per-task=1 -c 2", 0, 0, 0, false},
+    {"--gpus-per-task=1", 0, 0, 0, false},
+    {"--gres=gpu:h100:4 --gpus-per-task=1", 0, 0, 0, false},
+    {"--gpus=16 --gpus-per-task=3", 0, 0, 0, false},
+    {"--gpus=16 --gpus-per-node=8", 2, 0, 8, false},
+    {"--gpus=16 --gpus-per-node=8 --gpus-per-task=1", 2, 16, 8, false},
+    {"-N 2 --gpus-per-node=8 --ntasks-per-gpu=1", 2, 16, 8, false},
+    {"--gpus-per-node=8 --ntasks-per-gpu=1", 1, 8, 8, false},
+    {"--gpus=16 --ntasks-per-gpu=1", 2, 16, 8, true},
+    {"--gpus=4 --ntasks-per-gpu=1", 1, 4, 4, false},
+    {"--gpus=8 --ntasks-per-tres=1", 1, 8, 8, false},
+    {"--gpus=16 -N 2", 2, 0, 8, false},
+    {"--gpus=16", 2, 0, 8, true},
+    {"-n 16 --gpus-per-node=8", 1, 16, 8, false},
+    {"-N 2 -n 3", 2, 3, 0, false},
+    {"--ntasks-per-node=8", 1, 8, 0, false},
+    {"--ntasks-per-node=8 -n 16", 2, 16, 0, false},
+    {"-w node1,node2 --ntasks-per-node=4", 2, 8, 0, false},
+    {"-w node[1-2]", 2, 0, 0, false},
+    {"--tres-per-task=gres/gpu:1 --gpus=8", 1, 8, 8, false}, // 23.11 on
+};
+
+static void test_works_out_nodes_and_tasks(void **state)
+{
+    (void)state;
+    static me_batch batch;
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        me_batch_job job;
+        char text[256];
+        (void)snprintf(text, sizeof text, "#SBATCH %s\n", jobs[i].options);
+        const char *path = file_of(text);
+        batch = (me_batch){.nodes = 0};
+        me_batch_read_file(&batch, path);
+        (void)unlink(path);
+        assert_string_equal(batch.wrong, "");
+        const bool is_fine = me_batch_settle(&batch, &job);
+        if (is_fine != (jobs[i].nodes != 0)) {
+            fail_msg("%s: %s", jobs[i].options, batch.wrong);
+        }
+        if (is_fine &&
+            (job.nodes != jobs[i].nodes || job.gpus_per_node != jobs[i].gpus ||
+             job.has_tasks != (jobs[i].tasks != 0) ||
+             (job.has_tasks && job.tasks != jobs[i].tasks) ||
+             job.is_nodes_guess != jobs[i].is_guess)) {
+            fail_msg("%s: %u nodes, %u tasks, %u GPUs", jobs[i].options,
+                     job.nodes, job.tasks, (unsigned)job.gpus_per_node);
+        }
+    }
+}
+
+static void test_refuses_jobs_of_components(void **state)
+{
+    (void)state;
+    static me_batch batch;
+    const char *path = file_of("#SBATCH -N 1\n#SBATCH hetjob\n#SBATCH -N 2\n");
+    batch = (me_batch){.nodes = 0};
+    me_batch_read_file(&batch, path);
+    (void)unlink(path);
+    assert_string_equal(batch.wrong, "hetjob");
+    assert_non_null(strstr(batch.why, "several components"));
+}
+
 static void test_sets_what_slurm_would(void **state)
 {
     (void)state;
     static me_batch batch;
     batch = (me_batch){.nodes = 2, .tasks_per_node = 8, .gres = "gpu:h100:4"};
-    me_batch_set_variables(&batch);
+    set_variables(&batch);
     expect("SLURM_NNODES", "2");
     expect("SLURM_NTASKS", "16");
     expect("SLURM_NTASKS_PER_NODE", "8");
@@ -115,21 +205,22 @@ static void test_sets_what_slurm_would(void **state)
     expect("SLURM_JOB_GPUS", "0,1,2,3");
     expect("SLURM_PROCID", "0");
     batch = (me_batch){.nodes = 2, .tasks_per_node = 4, .gpus_per_task = "2"};
-    me_batch_set_variables(&batch);
+    set_variables(&batch);
     expect("SLURM_GPUS_ON_NODE", "8");
     batch = (me_batch){.tasks = 12, .tasks_per_node = 4, .gpus = "h100:12"};
-    me_batch_set_variables(&batch);
+    set_variables(&batch);
     expect("SLURM_NNODES", "3");
     expect("SLURM_GPUS_ON_NODE", "4");
     batch = (me_batch){.nodes = 2, .tasks_per_gpu = 1, .gpus_per_node = "4"};
-    me_batch_set_variables(&batch);
+    set_variables(&batch);
     expect("SLURM_NTASKS", "8");
     batch = (me_batch){.nodes = 2, .tasks_per_gpu = 2, .gpus = "h100:8"};
-    me_batch_set_variables(&batch);
+    set_variables(&batch);
     expect("SLURM_NTASKS", "16");
     batch = (me_batch){.first_of_array = 7, .is_array = true};
-    me_batch_set_variables(&batch);
-    expect("SLURM_NTASKS", "1");
+    set_variables(&batch);
+    assert_null(getenv("SLURM_NTASKS"));
+    expect("SLURM_TASKS_PER_NODE", "1");
     expect("SLURM_JOB_NODELIST", "node1");
     expect("SLURM_ARRAY_TASK_ID", "7");
     assert_null(getenv("SLURM_NTASKS_PER_NODE"));
@@ -143,6 +234,8 @@ int main(void)
         cmocka_unit_test(test_words_end_at_the_script),
         cmocka_unit_test(test_variables_of_sbatch_win_over_the_file),
         cmocka_unit_test(test_sets_what_slurm_would),
+        cmocka_unit_test(test_works_out_nodes_and_tasks),
+        cmocka_unit_test(test_refuses_jobs_of_components),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
