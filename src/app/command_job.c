@@ -7,6 +7,7 @@
 #include "config/launch_command.h"
 #include "config/options.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,12 @@ static me_status read_launch(const me_cli *cli, me_config *config,
     }
     if (status == ME_OK) {
         status = me_exported_say(words.argv, words.n_variables, config, diag);
+    }
+    if (status == ME_OK && words.n_jobs > 1) {
+        status = me_config_assume(config, diag,
+                                  "launch %" PRIu32 " of the %" PRIu32
+                                  " jobs that the script launches (--launch)",
+                                  words.number, words.n_jobs);
     }
     me_launch_words_fini(&words);
     return status;

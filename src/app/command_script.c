@@ -2,6 +2,7 @@
 #include "app/command_script.h"
 
 #include "app/exported.h"
+#include "base/input.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/launch_command.h"
@@ -10,6 +11,7 @@
 #include "run/environment_names.h"
 #include "run/job_card.h"
 #include "script/batch.h"
+#include "script/carry.h"
 #include "script/guise.h"
 #include "script/interpreter.h"
 #include "script/script_run.h"
@@ -234,6 +236,31 @@ static me_status make_words(const me_script_launch *launch, me_launch_words *to,
                : me_fail(diag, ME_ERR_NOMEM, "no memory for a launch command");
 }
 
+/** Files that the script wrote and the launch names are read as it wrote them. */
+static me_status take_files(const me_script_launch *launch, me_arena *arena,
+                            me_diag *diag)
+{
+    static const char mark[] = ME_CARRY_FILE;
+    me_status status = ME_OK;
+    for (int i = 0; status == ME_OK && i < launch->n_variables; i++) {
+        const char *variable = launch->variables[i];
+        if (strncmp(variable, mark, sizeof mark - 1) != 0) {
+            continue;
+        }
+        char *path = me_arena_strdup(arena, variable + sizeof mark - 1);
+        const size_t length = path == NULL ? 0 : strcspn(path, "\n");
+        if (path == NULL) {
+            return me_fail(diag, ME_ERR_NOMEM,
+                           "no memory for a script's files");
+        }
+        const bool has_text = path[length] == '\n';
+        path[length] = '\0';
+        status =
+            me_input_stand_in(path, has_text ? path + length + 1 : "", diag);
+    }
+    return status;
+}
+
 /** Two launches of one job: those of its nodes, or after a restart, differ in
  *  where they meet. */
 static bool is_same_job(const me_script_launch *a, const me_script_launch *b)
@@ -350,7 +377,10 @@ static me_status pick(const me_cli *cli, const char *name,
                        "--launch %" PRIu32 ": %s launches %" PRIu32 " job%s",
                        number, name, count, me_plural(count));
     }
-    return make_words(jobs[number - 1], to, diag);
+    to->number = number;
+    to->n_jobs = count;
+    const me_status status = take_files(jobs[number - 1], to->arena, diag);
+    return status == ME_OK ? make_words(jobs[number - 1], to, diag) : status;
 }
 
 /** What nvidia-smi says in the script; "" where the card has no file. */
@@ -440,6 +470,7 @@ me_status me_launch_words_find(const me_cli *cli, me_diag *diag,
 
 void me_launch_words_fini(me_launch_words *words)
 {
+    me_input_stand_ins_end();
     me_arena_destroy(words->arena);
     *words = (me_launch_words){.argc = 0};
 }

@@ -11,11 +11,15 @@
 #include "app/cli.h"
 #include "base/arena.h"
 
+#include <stdint.h>
+
 /** A launch command as me_config_read_launch() takes it, variables first. */
 typedef struct me_launch_words {
     int argc;
     const char *const *argv; /**< borrowed from the arena or the command line */
     int n_variables;         /**< NAME=VALUE in front, of the environment */
+    uint32_t number;         /**< of the launch among the script's jobs */
+    uint32_t n_jobs;         /**< that the script launches; 0: it is none */
     me_arena *arena;         /**< or NULL */
 } me_launch_words;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/input.h"
 
+#include "base/alloc.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -36,6 +37,77 @@ void me_input_keep_apart(const char *const *flags, const char *const *paths,
         apart.path[i] = paths[i];
         apart.is_refused[i] = false;
     }
+}
+
+/** Texts that are read in place of files. */
+typedef struct stand_ins {
+    char *path[ME_INPUT_STAND_INS_MAX];
+    char *text[ME_INPUT_STAND_INS_MAX];
+    size_t count;
+} stand_ins;
+
+/** As above: a job's launch is read with them, and they are dropped behind it. */
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
+static stand_ins written_by_script;
+
+static char *find_stand_in(const char *path)
+{
+    for (size_t i = 0; i < written_by_script.count; i++) {
+        if (strcmp(written_by_script.path[i], path) == 0) {
+            return written_by_script.text[i];
+        }
+    }
+    return NULL;
+}
+
+static char *copy_text(const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *copy = me_alloc(1, size, "a script's file");
+    if (copy != NULL) {
+        memcpy(copy, text, size);
+    }
+    return copy;
+}
+
+me_status me_input_stand_in(const char *path, const char *text, me_diag *diag)
+{
+    stand_ins *all = &written_by_script;
+    if (find_stand_in(path) != NULL) {
+        return ME_OK;
+    }
+    if (all->count == ME_INPUT_STAND_INS_MAX) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "a launch that names more than %d files which its "
+                       "script writes",
+                       ME_INPUT_STAND_INS_MAX);
+    }
+    char *of_path = copy_text(path);
+    char *of_text = copy_text(text);
+    if (of_path == NULL || of_text == NULL) {
+        me_free(of_path);
+        me_free(of_text);
+        return me_fail(diag, ME_ERR_NOMEM, "no memory for a script's files");
+    }
+    all->path[all->count] = of_path;
+    all->text[all->count++] = of_text;
+    return ME_OK;
+}
+
+void me_input_stand_ins_end(void)
+{
+    for (size_t i = 0; i < written_by_script.count; i++) {
+        me_free(written_by_script.path[i]);
+        me_free(written_by_script.text[i]);
+    }
+    written_by_script.count = 0;
+}
+
+bool me_input_is_file(const char *path)
+{
+    struct stat about;
+    return find_stand_in(path) != NULL ||
+           (stat(path, &about) == 0 && S_ISREG(about.st_mode));
 }
 
 static bool is_file(const char *path, const struct stat *about)
@@ -127,13 +199,18 @@ static me_status open_regular(const char *path, me_diag *diag, int *fd_out)
 me_status me_input_open(const char *path, me_diag *diag, FILE **file_out)
 {
     int fd = -1;
-    const me_status status = open_regular(path, diag, &fd);
+    char *text = find_stand_in(path);
+    const me_status status =
+        text == NULL ? open_regular(path, diag, &fd) : ME_OK;
     if (status != ME_OK) {
         return status;
     }
-    FILE *file = fdopen(fd, "rb");
+    FILE *file =
+        text == NULL ? fdopen(fd, "rb") : fmemopen(text, strlen(text), "rb");
     if (file == NULL) {
-        (void)close(fd);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
         return me_fail_at(diag, ME_ERR_NOMEM, path, 0, "no memory to read it");
     }
     *file_out = file;

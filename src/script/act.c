@@ -6,8 +6,10 @@
 #include "config/slurm_options.h"
 #include "config/wrappers.h"
 #include "script/act_private.h"
+#include "script/carry.h"
 #include "script/guise.h"
 #include "script/interpreter.h"
+#include "script/order.h"
 #include "script/record.h"
 
 #include <limits.h>
@@ -97,7 +99,8 @@ static bool is_of_memest(const char *variable)
 {
     return (strncmp(variable, "MEMEST_", 7) == 0 &&
             strncmp(variable, "MEMEST_GRES=", 12) != 0 &&
-            strncmp(variable, "MEMEST_CONSTRAINT=", 18) != 0) ||
+            strncmp(variable, "MEMEST_CONSTRAINT=", 18) != 0 &&
+            strncmp(variable, "MEMEST_ASSUMED_NODES=", 21) != 0) ||
            strncmp(variable, "BASH_FUNC_", 10) == 0;
 }
 
@@ -105,21 +108,27 @@ static bool is_of_memest(const char *variable)
 static int tell(int argc, char **argv)
 {
     char count[16];
+    me_str order = {0};
     me_words before = {.count = 0};
     me_words words = {.count = 0};
     const uint32_t n_before = add_before(&before);
     me_words_add(&words, ME_RECORD_LAUNCH);
+    me_order_append(&order);
+    me_words_add(&words, me_str_text(&order));
+    me_str_fini(&order);
     (void)snprintf(count, sizeof count, "%u", n_before + (unsigned)argc);
     me_words_add(&words, count);
-    me_str_append_n(&words.text, before.text.text, before.text.length);
     for (int i = 0; i < argc; i++) {
-        me_words_add(&words, argv[i]);
+        me_carry_word(argv[i], &before.text);
+        me_str_append_n(&before.text, "", 1);
     }
+    me_str_append_n(&words.text, me_str_text(&before.text), before.text.length);
     for (char **variable = environ; *variable != NULL; variable++) {
         if (!is_of_memest(*variable)) {
             me_words_add(&words, *variable);
         }
     }
+    me_carry_files(&before.text, &words);
     const bool is_told = me_record_send(&words);
     me_words_fini(&before);
     me_words_fini(&words);
@@ -227,7 +236,8 @@ static int count(int argc, char **argv)
     me_str_append(&before, outer == NULL ? "" : outer);
     for (int i = 0; i < at; i++) {
         if (strcmp(argv[i], "--") != 0) {
-            me_str_printf(&before, "%s\x1f", argv[i]);
+            me_carry_word(argv[i], &before);
+            me_str_append(&before, "\x1f");
         }
     }
     (void)setenv(ME_GUISE_BEFORE, me_str_text(&before), 1);

@@ -74,12 +74,14 @@ static me_status hear_launch(hearing *h, const char *at, const char *end,
         h->is_enough = true;
         return ME_OK;
     }
+    const me_order order = me_order_read(at < end ? next_word(&at) : "");
     if (at >= end || me_parse_u64(next_word(&at), &argc) != ME_OK ||
         argc == 0 || argc > count_words(at, end)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "%s wrote to what memest listens to", h->l->name);
     }
     me_script_launch *launch = &script->launches[script->n_launches];
+    launch->order = order;
     launch->argc = (int)argc;
     launch->argv = take_words(script, &at, end, argc);
     const uint64_t n = count_words(at, end);
@@ -370,6 +372,22 @@ static me_status hear_all(hearing *h, me_diag *diag)
     return status;
 }
 
+/** Background jobs tell of themselves as they come. */
+static void sort_launches(me_script *script)
+{
+    for (uint32_t i = 1; i < script->n_launches; i++) {
+        const me_script_launch launch = script->launches[i];
+        uint32_t to = i;
+        while (to > 0 &&
+               me_order_compare(&launch.order,
+                                &script->launches[to - 1].order) < 0) {
+            script->launches[to] = script->launches[to - 1];
+            to--;
+        }
+        script->launches[to] = launch;
+    }
+}
+
 me_status me_listen(me_listening *l, me_diag *diag)
 {
     hearing h = {.l = l};
@@ -382,6 +400,7 @@ me_status me_listen(me_listening *l, me_diag *diag)
     if (status == ME_OK) {
         status = read_said(&h, diag);
     }
+    sort_launches(l->script);
     int *fds[] = {&l->records, &l->output, &l->said};
     for (int i = 0; i < 3; i++) {
         if (*fds[i] >= 0) {

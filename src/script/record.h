@@ -25,7 +25,7 @@ enum {
 };
 
 /** What a record is about: its first word. */
-#define ME_RECORD_LAUNCH  "launch"  /**< argc, arguments, environment */
+#define ME_RECORD_LAUNCH  "launch"  /**< place, argc, arguments, environment */
 #define ME_RECORD_NOTHING "nothing" /**< words that had no effect */
 #define ME_RECORD_FAILURE "failure" /**< one text */
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "script/act_private.h"
+#include "script/carry.h"
 #include "script/filter.h"
 #include "script/guise.h"
 #include "script/keep.h"
@@ -93,14 +94,14 @@ static char **make_environment(const me_script_order *order,
     while (environ[count] != NULL) {
         count++;
     }
-    char **variables = me_arena_alloc(arena, count + 5, sizeof *variables);
+    char **variables = me_arena_alloc(arena, count + 6, sizeof *variables);
     size_t n = 0;
     for (size_t i = 0; variables != NULL && i < count; i++) {
         if (!is_hidden(environ[i])) {
             variables[n++] = environ[i];
         }
     }
-    me_str texts[4] = {{0}};
+    me_str texts[5] = {{0}};
     me_str_printf(&texts[0], "PATH=%s", place->bin);
     me_str_printf(&texts[1], "TMPDIR=%s", place->tmp);
     // A command that bash does not find does nothing, as those of the list.
@@ -109,8 +110,9 @@ static char **make_environment(const me_script_order *order,
                   place->other);
     me_str_printf(&texts[3], ME_GUISE_CARD "=%s",
                   order->card == NULL ? "" : order->card);
+    me_carry_begin(&texts[4]);
     bool is_fine = variables != NULL;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *copy = is_fine && me_str_status(&texts[i]) == ME_OK
                          ? me_arena_strdup(arena, me_str_text(&texts[i]))
                          : NULL;

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "script/order.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,12 +30,13 @@ typedef struct me_script_launch {
     const char *const *argv;
     int n_variables;
     const char *const *variables; /**< NAME=VALUE */
+    me_order order;               /**< where it stands in the script */
 } me_script_launch;
 
 /** What a script did. All of it lives in its arena. */
 typedef struct me_script {
     me_arena *arena;
-    me_script_launch launches[ME_SCRIPT_LAUNCHES_MAX];
+    me_script_launch launches[ME_SCRIPT_LAUNCHES_MAX]; /**< by their places */
     uint32_t n_launches;
     const char
         *nothings[ME_SCRIPT_NOTHINGS_MAX]; /**< commands without effect */

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         }
         me_batch_set_variables(&batch, &job);
-    } else if (batch.wrong[0] == '\0' || batch.why == NULL) {
+    } else if (batch.wrong[0] == '\0') {
         abort();
     }
     if (me_slurm_gpus_read(batch.gres, true, &gpus)) {

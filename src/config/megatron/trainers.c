@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/megatron/trainers.h"
 
+#include "base/input.h"
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/file.h"
@@ -19,7 +20,7 @@ enum {
 static bool is_there(const char *path)
 {
     struct stat about;
-    return stat(path, &about) == 0;
+    return me_input_is_file(path) || stat(path, &about) == 0;
 }
 
 me_status me_trainer_read_known(me_config *config, const char *name,

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     FILES_MAX = 16,
@@ -33,12 +32,6 @@ static const char *const above[] = {
     "primus/configs/models/megatron/",
     "primus/configs/modules/megatron/",
 };
-
-static bool is_file(const char *path)
-{
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
-}
 
 /** Does the leaf name files? @p group_out has the folder that Hydra would look
  *  in. */
@@ -79,7 +72,7 @@ static bool try_path(const char *where, int up, const char *folder,
         me_str_append(path, "../");
     }
     me_str_printf(path, "%s%s%s", folder, name, has_end ? "" : ".yaml");
-    return me_str_status(path) == ME_OK && is_file(me_str_text(path));
+    return me_str_status(path) == ME_OK && me_input_is_file(me_str_text(path));
 }
 
 /** The file of @p name, or false: there is none. */

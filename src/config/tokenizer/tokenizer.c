@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/tokenizer/tokenizer.h"
 
+#include "base/input.h"
 #include "base/parse.h"
 #include "config/flags.h"
 #include "config/hub_cache.h"
@@ -120,7 +121,7 @@ static bool is_folder(const char *path)
 static bool is_there(const char *path)
 {
     struct stat about;
-    return stat(path, &about) == 0;
+    return me_input_is_file(path) || stat(path, &about) == 0;
 }
 
 /** Read @p file of @p folder if it is there. */
