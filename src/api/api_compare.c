@@ -61,6 +61,7 @@ memest_status memest_compare(const memest_job *job,
                              memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     memest_compare_options asked;
     if (!me_api_read(options, &asked, sizeof asked)) {
         return me_api_status(
@@ -77,6 +78,7 @@ memest_status memest_compare(const memest_job *job,
     if (status == ME_OK) {
         status = sort_lines(c, diag);
     }
+    status = me_alloc_check(lost, status, diag);
     if (status != ME_OK) {
         memest_comparison_destroy(c);
         return me_api_status(status);
@@ -221,11 +223,13 @@ memest_status memest_comparison_text(const memest_comparison *comparison,
                                      memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     me_str text = {0};
     me_status status = check_format(rows_of(comparison), format, diag);
     if (status == ME_OK) {
         status = me_compare_append(rows_of(comparison), (me_format)format,
                                    keep_course, diag, &text);
     }
-    return me_api_text(status, &text, diag, text_out, length_out);
+    return me_api_text(me_alloc_check(lost, status, diag), &text, diag,
+                       text_out, length_out);
 }

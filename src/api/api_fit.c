@@ -57,6 +57,7 @@ memest_status memest_fit(const memest_job *job,
                          memest_fitting **fitting_out, memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     memest_fit_options asked;
     if (!me_api_read(options, &asked, sizeof asked)) {
         return me_api_status(
@@ -69,7 +70,8 @@ memest_status memest_fit(const memest_job *job,
         return me_api_status(
             me_fail(diag, ME_ERR_NOMEM, "no host memory for what fits"));
     }
-    const me_status status = look(f, job, &asked, diag);
+    const me_status status =
+        me_alloc_check(lost, look(f, job, &asked, diag), diag);
     if (status != ME_OK) {
         memest_fitting_destroy(f);
         return me_api_status(status);
@@ -156,6 +158,7 @@ memest_status memest_fitting_text(const memest_fitting *fitting,
                                   size_t *length_out, memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     me_str text = {0};
     const bool is_json = format == MEMEST_FORMAT_JSON;
     const me_status status =
@@ -165,5 +168,6 @@ memest_status memest_fitting_text(const memest_fitting *fitting,
             : me_report_append(fitting->report.report,
                                is_json ? ME_FORMAT_JSON : ME_FORMAT_FIT, diag,
                                &text);
-    return me_api_text(status, &text, diag, text_out, length_out);
+    return me_api_text(me_alloc_check(lost, status, diag), &text, diag,
+                       text_out, length_out);
 }

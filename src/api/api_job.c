@@ -42,23 +42,33 @@ memest_job *memest_job_clone(const memest_job *job)
 }
 
 /** A copy to read into, so that a failure leaves the job as it was. */
-static me_status begin_change(const memest_job *job, me_diag *diag,
-                              me_config **config_out)
+typedef struct change {
+    memest_job *job;
+    me_config *config; /**< owned */
+    me_diag *diag;
+    uint64_t lost; /**< me_alloc_lost() when it began */
+} change;
+
+static me_status begin_change(memest_job *job, memest_error *error,
+                              change *change_out)
 {
-    *config_out = me_config_clone(job->config);
-    return *config_out == NULL
-               ? me_fail(diag, ME_ERR_NOMEM, "no host memory for the job")
-               : ME_OK;
+    *change_out = (change){.job = job,
+                           .config = me_config_clone(job->config),
+                           .diag = me_api_diag(error),
+                           .lost = me_alloc_lost()};
+    return change_out->config == NULL ? me_fail(change_out->diag, ME_ERR_NOMEM,
+                                                "no host memory for the job")
+                                      : ME_OK;
 }
 
-static memest_status end_change(memest_job *job, me_config *config,
-                                me_status status)
+static memest_status end_change(const change *c, me_status done)
 {
+    const me_status status = me_alloc_check(c->lost, done, c->diag);
     if (status == ME_OK) {
-        me_config_destroy(job->config);
-        job->config = config;
+        me_config_destroy(c->job->config);
+        c->job->config = c->config;
     } else {
-        me_config_destroy(config);
+        me_config_destroy(c->config);
     }
     return me_api_status(status);
 }
@@ -66,52 +76,48 @@ static memest_status end_change(memest_job *job, me_config *config,
 memest_status memest_job_read_file(memest_job *job, const char *model,
                                    memest_error *error)
 {
-    me_diag *diag = me_api_diag(error);
-    me_config *config = NULL;
-    me_status status = begin_change(job, diag, &config);
+    change c;
+    me_status status = begin_change(job, error, &c);
     if (status == ME_OK) {
-        status = me_config_read_file(config, model, diag);
+        status = me_config_read_file(c.config, model, c.diag);
     }
-    return end_change(job, config, status);
+    return end_change(&c, status);
 }
 
 memest_status memest_job_read_text(memest_job *job, const char *where,
                                    const char *text, size_t length,
                                    memest_error *error)
 {
-    me_diag *diag = me_api_diag(error);
-    me_config *config = NULL;
-    me_status status = begin_change(job, diag, &config);
+    change c;
+    me_status status = begin_change(job, error, &c);
     if (status == ME_OK) {
-        status = me_config_read_text(config, where, text, length, diag);
+        status = me_config_read_text(c.config, where, text, length, c.diag);
     }
-    return end_change(job, config, status);
+    return end_change(&c, status);
 }
 
 memest_status memest_job_read_launch(memest_job *job, int argc,
                                      const char *const *argv,
                                      memest_error *error)
 {
-    me_diag *diag = me_api_diag(error);
-    me_config *config = NULL;
-    me_status status = begin_change(job, diag, &config);
+    change c;
+    me_status status = begin_change(job, error, &c);
     if (status == ME_OK) {
-        me_config_take_unknown(config); // the report names them
-        status = me_config_read_launch(config, argc, argv, diag);
+        me_config_take_unknown(c.config); // the report names them
+        status = me_config_read_launch(c.config, argc, argv, c.diag);
     }
-    return end_change(job, config, status);
+    return end_change(&c, status);
 }
 
 memest_status memest_job_set(memest_job *job, const char *option,
                              const char *value, memest_error *error)
 {
-    me_diag *diag = me_api_diag(error);
-    me_config *config = NULL;
-    me_status status = begin_change(job, diag, &config);
+    change c;
+    me_status status = begin_change(job, error, &c);
     if (status == ME_OK) {
-        status = me_config_set(config, option, value, diag);
+        status = me_config_set(c.config, option, value, c.diag);
     }
-    return end_change(job, config, status);
+    return end_change(&c, status);
 }
 
 memest_status memest_job_check(const memest_job *job, memest_error *error)

@@ -16,6 +16,7 @@ memest_status memest_observe(const memest_job *job, int32_t rank,
 {
     const me_run_options options = {.strict = false};
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     me_api_run run = {.run = NULL};
     me_status status = me_api_plan(job, &options, diag, &run);
     if (status == ME_OK) {
@@ -26,5 +27,5 @@ memest_status memest_observe(const memest_job *job, int32_t rank,
             me_api_watch(run.run, rank, NULL, observers, n_observers, diag);
     }
     me_api_run_fini(&run);
-    return me_api_status(status);
+    return me_api_status(me_alloc_check(lost, status, diag));
 }

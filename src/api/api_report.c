@@ -22,6 +22,7 @@ memest_status memest_estimate(const memest_job *job,
                               memest_report **report_out, memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     memest_estimate_options asked;
     if (!me_api_read(options, &asked, sizeof asked)) {
         return me_api_status(
@@ -44,6 +45,7 @@ memest_status memest_estimate(const memest_job *job,
     if (status == ME_OK) {
         status = me_run_simulate(report->run.run, diag);
     }
+    status = me_alloc_check(lost, status, diag);
     if (status != ME_OK) {
         memest_report_destroy(report);
         return me_api_status(status);
@@ -311,11 +313,13 @@ memest_status memest_report_text(const memest_report *report,
                                  size_t *length_out, memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     me_str text = {0};
     const me_status status =
         (unsigned)format > MEMEST_FORMAT_CHECK
             ? me_fail(diag, ME_ERR_CONFIG, "no such format of a report: %d",
                       (int)format)
             : me_report_append(report->report, (me_format)format, diag, &text);
-    return me_api_text(status, &text, diag, text_out, length_out);
+    return me_api_text(me_alloc_check(lost, status, diag), &text, diag,
+                       text_out, length_out);
 }

@@ -85,6 +85,7 @@ memest_status memest_search(const memest_job *job,
                             memest_found **found_out, memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     memest_search_options asked;
     if (!me_api_read(options, &asked, sizeof asked)) {
         return me_api_status(
@@ -97,7 +98,8 @@ memest_status memest_search(const memest_job *job,
         return me_api_status(
             me_fail(diag, ME_ERR_NOMEM, "no host memory to search"));
     }
-    const me_status status = search(f, job, &asked, diag);
+    const me_status status =
+        me_alloc_check(lost, search(f, job, &asked, diag), diag);
     if (status != ME_OK) {
         memest_found_destroy(f);
         return me_api_status(status);
@@ -157,6 +159,7 @@ memest_status memest_found_text(const memest_found *found, memest_format format,
                                 memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     me_str text = {0};
     me_status status =
         format != MEMEST_FORMAT_TEXT && format != MEMEST_FORMAT_JSON &&
@@ -164,5 +167,6 @@ memest_status memest_found_text(const memest_found *found, memest_format format,
             ? me_fail(diag, ME_ERR_CONFIG,
                       "a search is not written in format %d", (int)format)
             : me_search_append(found_of(found), (me_format)format, diag, &text);
-    return me_api_text(status, &text, diag, text_out, length_out);
+    return me_api_text(me_alloc_check(lost, status, diag), &text, diag,
+                       text_out, length_out);
 }

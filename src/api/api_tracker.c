@@ -111,6 +111,7 @@ memest_status memest_track(const memest_job *job, int32_t rank,
 {
     const me_run_options options = {.strict = false};
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     me_api_run run = {.run = NULL};
     me_status status = me_api_plan(job, &options, diag, &run);
     if (status == ME_OK) {
@@ -120,7 +121,7 @@ memest_status memest_track(const memest_job *job, int32_t rank,
         status = run_tool(tracker, run.run, rank, observers, n_observers, diag);
     }
     me_api_run_fini(&run);
-    return me_api_status(status);
+    return me_api_status(me_alloc_check(lost, status, diag));
 }
 
 static bool is_place(memest_place place)
@@ -244,6 +245,7 @@ memest_status memest_tracker_text(const memest_tracker *tracker,
                                   char **text_out, memest_error *error)
 {
     me_diag *diag = me_api_diag(error);
+    const uint64_t lost = me_alloc_lost();
     me_tool_format format;
     me_str text = {0};
     me_status status = read_style(tracker, style, diag, &format);
@@ -254,5 +256,6 @@ memest_status memest_tracker_text(const memest_tracker *tracker,
     if (status == ME_OK) {
         status = me_tool_append(&tracker->tool, &format, diag, &text);
     }
-    return me_api_text(status, &text, diag, text_out, NULL);
+    return me_api_text(me_alloc_check(lost, status, diag), &text, diag,
+                       text_out, NULL);
 }

@@ -267,8 +267,13 @@ static me_status list_kind(const kind *k, const char *format, me_diag *diag,
     if (l.names == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a list");
     }
+    bool has_failed = false;
     if (k->files != NULL) {
-        (void)me_data_visit(k->files, add_file, &l);
+        const me_status status =
+            me_data_visit(k->files, add_file, &l, &has_failed);
+        if (status != ME_OK) {
+            l.status = me_fail(diag, status, "no memory for a list");
+        }
     } else {
         add_classes(&l);
     }

@@ -45,15 +45,16 @@ static int compare(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static void list(const char *root, const me_data_kind *kind, names *all)
+static me_status list(const char *root, const me_data_kind *kind, names *all)
 {
     all->count = 0;
     me_str path = {0};
     append_path(&path, root, kind, "");
-    DIR *directory = opendir(me_str_text(&path));
+    const me_status status = me_str_status(&path);
+    DIR *directory = status == ME_OK ? opendir(me_str_text(&path)) : NULL;
     me_str_fini(&path);
     if (directory == NULL) {
-        return;
+        return status;
     }
     for (const struct dirent *entry = readdir(directory);
          entry != NULL && all->count < MAX_NAMES; entry = readdir(directory)) {
@@ -66,28 +67,35 @@ static void list(const char *root, const me_data_kind *kind, names *all)
     }
     (void)closedir(directory);
     qsort(all->name, all->count, NAME_BYTES, compare);
+    return ME_OK;
 }
 
-bool me_data_visit(const me_data_kind *kind,
-                   bool (*on_file)(void *self, const char *name,
-                                   const char *path),
-                   void *self)
+me_status me_data_visit(const me_data_kind *kind,
+                        bool (*on_file)(void *self, const char *name,
+                                        const char *path),
+                        void *self, bool *is_done_out)
 {
     bool is_done = false;
     me_data_roots roots = me_data_roots_find();
-    for (size_t root = 0; root < roots.count && !is_done; root++) {
+    me_status status = ME_OK;
+    for (size_t root = 0; root < roots.count && !is_done && status == ME_OK;
+         root++) {
         const char *folder = me_str_text(&roots.path[root]);
-        names all;
-        list(folder, kind, &all);
-        for (size_t i = 0; i < all.count && !is_done; i++) {
+        names all = {.count = 0};
+        status = me_str_status(&roots.path[root]);
+        status = status == ME_OK ? list(folder, kind, &all) : status;
+        for (size_t i = 0; i < all.count && !is_done && status == ME_OK; i++) {
             me_str path = {0};
             append_path(&path, folder, kind, all.name[i]);
-            is_done = on_file(self, all.name[i], me_str_text(&path));
+            status = me_str_status(&path);
+            is_done = status == ME_OK &&
+                      on_file(self, all.name[i], me_str_text(&path));
             me_str_fini(&path);
         }
     }
     me_data_roots_fini(&roots);
-    return is_done;
+    *is_done_out = is_done;
+    return status;
 }
 
 /** Is @p name the beginning of @p known, up to a hyphen, in either case? */
@@ -125,8 +133,13 @@ static me_status fail_unknown(const me_data_kind *kind,
                               me_diag *diag)
 {
     names all = {.count = 0};
-    for (size_t root = 0; root < roots->count && all.count == 0; root++) {
-        list(me_str_text(&roots->path[root]), kind, &all);
+    me_status status = ME_OK;
+    for (size_t root = 0;
+         root < roots->count && all.count == 0 && status == ME_OK; root++) {
+        status = list(me_str_text(&roots->path[root]), kind, &all);
+    }
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no host memory for a path");
     }
     me_str known = {0};
     me_str near = {0};
@@ -139,7 +152,7 @@ static me_status fail_unknown(const me_data_kind *kind,
         me_str_fini(&known);
         me_str_printf(&known, "`memest list %ss` names those that", kind->what);
     }
-    const me_status status =
+    status =
         near.length > 0
             ? me_fail(diag, ME_ERR_CONFIG,
                       "no %s '%.64s' in %s: did you mean %.300s?", kind->what,

@@ -40,11 +40,12 @@ me_status me_data_find(const me_data_kind *kind, const char *name,
  * first; the order within a directory is by name. Stops at the first true.
  * Local.
  *
- * @return whether one was true
+ * @param is_done_out  whether one was true
+ * @return ME_OK; ME_ERR_NOMEM: there may be files that nobody was called for
  */
-bool me_data_visit(const me_data_kind *kind,
-                   bool (*on_file)(void *self, const char *name,
-                                   const char *path),
-                   void *self);
+me_status me_data_visit(const me_data_kind *kind,
+                        bool (*on_file)(void *self, const char *name,
+                                        const char *path),
+                        void *self, bool *is_done_out) ME_MUST_CHECK;
 
 #endif /* MEMEST_BASE_DATA_FILES_H */

@@ -121,11 +121,14 @@ static bool find(char name[NAME_BYTES], me_str *model_out)
             return true;
         }
     }
-    if (!me_data_visit(&me_data_models, is_it, name)) {
-        return false;
+    bool is_there = false;
+    const me_status status =
+        me_data_visit(&me_data_models, is_it, name, &is_there);
+    if (status != ME_OK && model_out->status == ME_OK) {
+        model_out->status = status;
     }
-    me_str_append(model_out, name);
-    return true;
+    me_str_append(model_out, is_there ? name : "");
+    return is_there || status != ME_OK;
 }
 
 bool me_known_model(const char *name, me_str *model_out)

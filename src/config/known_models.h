@@ -17,7 +17,8 @@
  * The model of `configs/models` that has the shapes of @p name. Local.
  *
  * @param name       a path before the last part of it does not matter
- * @param model_out  appended to, on success only; the caller gives it back
+ * @param model_out  appended to, on success only; the caller gives it back, and
+ *                   asks it whether there was memory to look
  * @return false: none is known
  */
 bool me_known_model(const char *name, me_str *model_out);

@@ -72,10 +72,8 @@ void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
 {
     me_slurm_gpus gpus = {.count = 0};
     if (is_constraint(option)) {
-        char type[ME_SLURM_TYPE];
-        if (ranks->gpus.type[0] == '\0' &&
-            me_slurm_constraint_read(value, type)) {
-            memcpy(ranks->gpus.type, type, sizeof type);
+        if (ranks->gpus.type[0] == '\0' && ranks->status == ME_OK) {
+            ranks->status = me_slurm_constraint_read(value, ranks->gpus.type);
         }
         return;
     }
@@ -449,7 +447,9 @@ me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
         settle_card,       say_tasks,
         say_unread,
     };
-    me_status status = ME_OK;
+    me_status status = ranks->status == ME_OK ? ME_OK
+                                              : me_fail(diag, ranks->status,
+                                                        "no memory for a card");
     for (size_t i = 0; status == ME_OK && i < sizeof steps / sizeof *steps;
          i++) {
         status = steps[i](ranks, config, diag);

@@ -42,6 +42,7 @@ typedef struct me_launch_ranks {
     char asked_type[ME_SLURM_TYPE]; /**< that an option names; "": none */
     char other_type[ME_SLURM_TYPE]; /**< that another option names beside it */
     const char *partition;          /**< borrowed; NULL: not said */
+    me_status status;               /**< ME_ERR_NOMEM: of what is told by now */
 } me_launch_ranks;
 
 /** Take a variable if it is one that says ranks: of Slurm's, of another batch

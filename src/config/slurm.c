@@ -105,7 +105,7 @@ static model read_model(const char *type)
 typedef struct search {
     model wanted;
     int n_found;
-    me_str *name;
+    char name[ME_SLURM_TYPE]; /**< of the first */
 } search;
 
 static bool compare(void *self, const char *name, const char *path)
@@ -115,29 +115,37 @@ static bool compare(void *self, const char *name, const char *path)
     const model found = read_model(name);
     if (strcmp(found.name, s->wanted.name) == 0 &&
         (s->wanted.gigabytes == 0 || s->wanted.gigabytes == found.gigabytes) &&
-        strcmp(me_str_text(s->name), name) != 0) { // not seen elsewhere
+        strcmp(s->name, name) != 0) { // not seen elsewhere
         s->n_found++;
-        me_str_append(s->name, s->n_found == 1 ? name : "");
+        if (s->n_found == 1) {
+            (void)snprintf(s->name, sizeof s->name, "%s", name);
+        }
     }
     return false;
 }
 
 bool me_slurm_card_find(const char *type, me_str *name_out)
 {
-    me_str name = {0};
-    search s = {.wanted = read_model(type), .name = &name};
-    (void)me_data_visit(&me_data_cards, compare, &s);
-    me_str_append(name_out, s.n_found == 1 ? me_str_text(&name) : type);
-    me_str_fini_piece(&name, name_out);
+    bool is_done = false;
+    search s = {.wanted = read_model(type)};
+    const me_status status =
+        me_data_visit(&me_data_cards, compare, &s, &is_done);
+    if (status != ME_OK && name_out->status == ME_OK) {
+        name_out->status = status;
+    }
+    me_str_append(name_out, s.n_found == 1 ? s.name : type);
     return s.n_found == 1;
 }
 
-bool me_slurm_constraint_read(const char *text, char type_out[ME_SLURM_TYPE])
+me_status me_slurm_constraint_read(const char *text,
+                                   char type_out[ME_SLURM_TYPE])
 {
     static const char between[] = "&|,()[]*: ";
     int n_found = 0;
+    me_status status = ME_OK;
+    type_out[0] = '\0';
     text += strspn(text, between);
-    while (*text != '\0') {
+    while (*text != '\0' && status == ME_OK) {
         char feature[ME_SLURM_TYPE];
         me_str name = {0};
         const size_t length = strcspn(text, between);
@@ -147,9 +155,13 @@ bool me_slurm_constraint_read(const char *text, char type_out[ME_SLURM_TYPE])
             n_found++;
             memcpy(type_out, feature, sizeof feature);
         }
+        status = me_str_status(&name);
         me_str_fini(&name);
         text += length;
         text += strspn(text, between);
     }
-    return n_found == 1;
+    if (n_found != 1 || status != ME_OK) {
+        type_out[0] = '\0';
+    }
+    return status;
 }

@@ -52,8 +52,10 @@ bool me_slurm_card_find(const char *type, me_str *name_out);
  * The type that a constraint such as `h100&ib` means: the one of its features
  * that is the name of a card. Local.
  *
- * @return false: none is, or several are
+ * @param type_out  "": none is, or several are
+ * @return ME_OK, ME_ERR_NOMEM
  */
-bool me_slurm_constraint_read(const char *text, char type_out[ME_SLURM_TYPE]);
+me_status me_slurm_constraint_read(const char *text,
+                                   char type_out[ME_SLURM_TYPE]) ME_MUST_CHECK;
 
 #endif /* MEMEST_CONFIG_SLURM_H */

@@ -37,8 +37,14 @@ static void append_model(const me_model_config *m, me_str *text)
 static void append_parameters(const me_config *config, me_str *text)
 {
     me_model_summary summary;
-    if (config->own != NULL && // made by a reader, not by hand
-        me_model_summarize(config, NULL, &summary) == ME_OK) {
+    const me_status status =
+        config->own == NULL // made by hand, not by a reader
+            ? ME_ERR_UNSUPPORTED
+            : me_model_summarize(config, NULL, &summary);
+    if (status == ME_ERR_NOMEM && text->status == ME_OK) {
+        text->status = status;
+    }
+    if (status == ME_OK) {
         me_str_append(text, "  parameters  ");
         me_count_append(text, summary.parameters);
         me_str_append(text, "\n");

@@ -31,6 +31,7 @@ typedef struct search {
     const char *nvidia_name;
     me_device_card card;
     me_rates rates;
+    me_status status; /**< ME_ERR_NOMEM: a file was not read */
 } search;
 
 static bool is_of_card(void *self, const char *name, const char *path)
@@ -38,13 +39,14 @@ static bool is_of_card(void *self, const char *name, const char *path)
     (void)name;
     search *s = self;
     me_device_card card;
-    if (me_device_card_load(path, NULL, &card) != ME_OK ||
-        strcmp(card.name, s->nvidia_name) != 0) {
-        return false;
+    s->status = me_device_card_load(path, NULL, &card);
+    if (s->status != ME_OK || strcmp(card.name, s->nvidia_name) != 0) {
+        return s->status == ME_ERR_NOMEM;
     }
     s->card = card;
     s->rates = (me_rates){.is_known = false};
-    return me_rates_load(path, NULL, &s->rates) == ME_OK;
+    s->status = me_rates_load(path, NULL, &s->rates);
+    return s->status == ME_OK || s->status == ME_ERR_NOMEM;
 }
 
 /** What is known of such a card, and what the machine says of its own. */
@@ -57,7 +59,12 @@ static me_status find_own(me_diag *diag, me_device_card *card_out,
         return status;
     }
     search s = {.nvidia_name = own.name};
-    if (me_data_visit(&me_data_cards, is_of_card, &s)) {
+    bool is_known = false;
+    status = me_data_visit(&me_data_cards, is_of_card, &s, &is_known);
+    if (status != ME_OK || s.status == ME_ERR_NOMEM) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for a card");
+    }
+    if (is_known) {
         *card_out = s.card;
         *rates_out = s.rates;
         card_out->total_bytes =

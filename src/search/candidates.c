@@ -184,10 +184,11 @@ static me_status parse_variant(const me_candidate *candidate, me_diag *diag,
     me_str text = {0};
     me_str_printf(&text, "candidate:%s", candidate->assignments);
     *variant_out = (me_variant){.n_sets = 0};
-    me_status status = me_str_status(&text);
-    if (status == ME_OK) {
-        status = me_variant_parse(me_str_text(&text), diag, variant_out);
-    }
+    const me_status status =
+        me_str_status(&text) == ME_OK
+            ? me_variant_parse(me_str_text(&text), diag, variant_out)
+            : me_fail(diag, me_str_status(&text),
+                      "no host memory for a candidate");
     me_str_fini(&text);
     return status;
 }
@@ -267,44 +268,59 @@ static bool is_of(const char *set, const char *const *options)
     return false;
 }
 
-/** Append what a candidate sets but for @p options, names or assignments. */
-static void append_sets(const me_variant *variant, const char *const *options,
-                        me_str *key)
+/** Append what a candidate sets but for @p options, names or assignments; an
+ *  empty text if that is nothing. */
+static me_status append_sets(const me_variant *variant,
+                             const char *const *options, me_diag *diag,
+                             me_str *key)
 {
+    me_str_append(key, "");
     for (int32_t i = 0; i < variant->n_sets; i++) {
         if (!is_of(variant->sets[i], options)) {
             me_str_printf(key, "%s ", variant->sets[i]);
         }
     }
+    return me_str_status(key) == ME_OK
+               ? ME_OK
+               : me_fail(diag, me_str_status(key),
+                         "no host memory for a candidate");
 }
 
-bool me_candidate_probe_key(const me_candidate *candidate, const me_config *job,
-                            me_probe_kind kind, me_str *key)
+me_status me_candidate_probe_key(const me_candidate *candidate,
+                                 const me_config *job, me_probe_kind kind,
+                                 me_diag *diag, bool *has_out, me_str *key)
 {
     const me_probe_rules *rules =
         &me_search_rules_of(job->framework)->probes[kind];
     me_variant variant;
-    const me_status status = parse_variant(candidate, NULL, &variant);
+    me_status status = parse_variant(candidate, diag, &variant);
     const bool has_probe = status == ME_OK && rules->has != NULL &&
                            rules->has(job, candidate->choice, &variant);
     if (has_probe) {
-        append_sets(&variant, rules->sets, key);
+        status = append_sets(&variant, rules->sets, diag, key);
     }
     me_variant_fini(&variant);
-    return has_probe;
+    if (status == ME_OK) {
+        *has_out = has_probe;
+    }
+    return status;
 }
 
-void me_candidate_like_key(const me_candidate *candidate, const me_config *job,
-                           me_str *key)
+me_status me_candidate_like_key(const me_candidate *candidate,
+                                const me_config *job, me_diag *diag,
+                                me_str *key)
 {
     const me_schedule_choice *choice = candidate->choice;
     me_variant variant;
-    if (parse_variant(candidate, NULL, &variant) == ME_OK) {
-        append_sets(&variant, me_search_rules_of(job->framework)->like_options,
-                    key);
+    me_status status = parse_variant(candidate, diag, &variant);
+    me_str_printf(key, "%s ", choice->schedule == NULL ? "" : choice->name);
+    if (status == ME_OK) {
+        status = append_sets(&variant,
+                             me_search_rules_of(job->framework)->like_options,
+                             diag, key);
     }
-    me_str_printf(key, "%s", choice->schedule == NULL ? "" : choice->name);
     me_variant_fini(&variant);
+    return status;
 }
 
 me_status me_candidate_probe(const me_candidate *candidate,

@@ -132,16 +132,20 @@ me_status me_candidate_flags(const me_candidate *candidate,
 /**
  * What candidates with the same probe of a kind have in common. Local.
  *
- * @param key  appended to; keeps a failure
- * @return false: it has none
+ * @param has_out  whether it has such a probe
+ * @param key      appended to where it has; never without a text then
+ * @return ME_OK, ME_ERR_NOMEM
  */
-bool me_candidate_probe_key(const me_candidate *candidate, const me_config *job,
-                            me_probe_kind kind, me_str *key);
+me_status me_candidate_probe_key(const me_candidate *candidate,
+                                 const me_config *job, me_probe_kind kind,
+                                 me_diag *diag, bool *has_out,
+                                 me_str *key) ME_MUST_CHECK;
 
 /** What candidates have in common that are the very same job if their layers are
- *  (me_probes_find_like()). @param key  as me_candidate_probe_key() */
-void me_candidate_like_key(const me_candidate *candidate, const me_config *job,
-                           me_str *key);
+ *  (me_probes_find_like()). @return as me_candidate_probe_key() */
+me_status me_candidate_like_key(const me_candidate *candidate,
+                                const me_config *job, me_diag *diag,
+                                me_str *key) ME_MUST_CHECK;
 
 /** The job of its probe, not finished; as me_candidate_finish(). Local.
  *  @param n_layers  of a layer's */

@@ -333,21 +333,30 @@ static int compare_keys(const void *a, const void *b)
 }
 
 static me_status make_keys(const me_candidates *c, const me_config *job,
-                           me_probe_kind kind, keyed *list, uint32_t *n_out)
+                           me_probe_kind kind, me_diag *diag, keyed *list,
+                           uint32_t *n_out)
 {
     me_status status = ME_OK;
     for (uint32_t i = 0; status == ME_OK && i < c->count; i++) {
-        if (c->items[i].end != ME_SEARCH_UNDECIDED) {
-            continue;
-        }
         me_str key = {0};
-        if (me_candidate_probe_key(&c->items[i], job, kind, &key)) {
+        bool has_probe = false;
+        if (c->items[i].end == ME_SEARCH_UNDECIDED) {
+            status = me_candidate_probe_key(&c->items[i], job, kind, diag,
+                                            &has_probe, &key);
+        }
+        if (has_probe) {
             list[*n_out] = (keyed){.key = key.text, .candidate = i};
             ++*n_out;
+        } else {
+            me_str_fini(&key);
         }
-        status = me_str_status(&key);
     }
     return status;
+}
+
+static me_status fail_probes(me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_NOMEM, "no host memory for probes");
 }
 
 me_status me_probes_find(const me_candidates *candidates, const me_config *job,
@@ -361,10 +370,11 @@ me_status me_probes_find(const me_candidates *candidates, const me_config *job,
     p->keys = me_alloc(n_candidates, sizeof(char *), "probes");
     p->items = me_alloc(n_candidates, sizeof *p->items, "probes");
     p->first = me_alloc(n_candidates, sizeof *p->first, "probes");
-    me_status status = list == NULL || p->of == NULL || p->keys == NULL ||
-                               p->items == NULL || p->first == NULL
-                           ? ME_ERR_NOMEM
-                           : make_keys(candidates, job, p->kind, list, &n);
+    me_status status =
+        list == NULL || p->of == NULL || p->keys == NULL || p->items == NULL ||
+                p->first == NULL
+            ? fail_probes(diag)
+            : make_keys(candidates, job, p->kind, diag, list, &n);
     if (status == ME_OK) {
         memset(p->of, 0xff, n_candidates * sizeof *p->of);
         if (n > 1) {
@@ -383,14 +393,13 @@ me_status me_probes_find(const me_candidates *candidates, const me_config *job,
         me_free(list[i].key);
     }
     me_free(list);
-    return status == ME_OK ? ME_OK
-                           : me_fail(diag, status, "no host memory for probes");
+    return status;
 }
 
 /** Keys of those that are undecided, and whose layers were probed. */
 static me_status make_like_keys(const me_probes *probes, const me_config *job,
-                                const me_candidates *c, keyed *list,
-                                uint32_t *n_out)
+                                const me_candidates *c, me_diag *diag,
+                                keyed *list, uint32_t *n_out)
 {
     const me_digest none = {0, 0};
     me_status status = ME_OK;
@@ -404,11 +413,10 @@ static me_status make_like_keys(const me_probes *probes, const me_config *job,
         if (!me_digest_is_equal(d, none)) {
             me_str_printf(&key, "%016llx%016llx ", (unsigned long long)d.a,
                           (unsigned long long)d.b);
-            me_candidate_like_key(&c->items[i], job, &key);
+            status = me_candidate_like_key(&c->items[i], job, diag, &key);
             list[*n_out] = (keyed){.key = key.text, .candidate = i};
             ++*n_out;
         }
-        status = me_str_status(&key);
     }
     return status;
 }
@@ -420,8 +428,8 @@ me_status me_probes_find_like(const me_probes *probes, const me_config *job,
     me_candidate *items = candidates->items;
     keyed *list = me_alloc(candidates->count, sizeof *list, "probes");
     const me_status status =
-        list == NULL ? ME_ERR_NOMEM
-                     : make_like_keys(probes, job, candidates, list, &n);
+        list == NULL ? fail_probes(diag)
+                     : make_like_keys(probes, job, candidates, diag, list, &n);
     if (status == ME_OK && n > 1) {
         qsort(list, n, sizeof *list, compare_keys);
     }
@@ -435,8 +443,7 @@ me_status me_probes_find_like(const me_probes *probes, const me_config *job,
         me_free(list[i].key);
     }
     me_free(list);
-    return status == ME_OK ? ME_OK
-                           : me_fail(diag, status, "no host memory for probes");
+    return status;
 }
 
 void me_probes_fini(me_probes *probes)

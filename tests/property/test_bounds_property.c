@@ -52,7 +52,11 @@ static me_probe probe_of(const me_config *job, const me_job_card *card,
     const me_candidate candidate = {.assignments = assignments, .choice = &own};
     me_probe probe = {.forward_ns = 0};
     me_str key = {0};
-    if (me_candidate_probe_key(&candidate, job, kind, &key)) {
+    bool has_probe = false;
+    assert_int_equal(
+        me_candidate_probe_key(&candidate, job, kind, NULL, &has_probe, &key),
+        ME_OK);
+    if (has_probe) {
         assert_int_equal(
             me_probe_run(&candidate, job, kind, card, NULL, &probe), ME_OK);
     }

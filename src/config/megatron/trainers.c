@@ -70,7 +70,11 @@ me_status me_trainer_read_model(me_config *config, const char *flag,
     }
     me_hub_cached(name, NULL, &cached);
     const bool is_file = cached.length > 0 || is_there(name);
+    const me_status status = me_str_status(&cached);
     me_str_fini(&cached);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no host memory for a path");
+    }
     if (is_file_out != NULL) {
         *is_file_out = is_file;
     }

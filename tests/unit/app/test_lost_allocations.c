@@ -183,6 +183,21 @@ static void test_compare(void **state)
           "--world-size 4 --schedule 1f1b --schedule zbv" ALONE);
 }
 
+static void test_search(void **state)
+{
+    (void)state;
+    sweep("memest search --model @tests/golden/compare/tiny.cfg --gpus 4 "
+          "--space parallel.pipeline=1,2 --space recompute=none --space "
+          "train.micro_batch_size=1,2 --format csv" ALONE);
+}
+
+static void test_fit(void **state)
+{
+    (void)state;
+    sweep("memest fit --model @tests/golden/tiny_dense/tiny.cfg --format json "
+          "--memory-limit 40MiB" ALONE);
+}
+
 static void test_track(void **state)
 {
     (void)state;
@@ -238,7 +253,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dense),   cmocka_unit_test(test_experts),
         cmocka_unit_test(test_fsdp2),   cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_compare), cmocka_unit_test(test_track),
+        cmocka_unit_test(test_compare), cmocka_unit_test(test_search),
+        cmocka_unit_test(test_fit),     cmocka_unit_test(test_track),
         cmocka_unit_test(test_replay),  cmocka_unit_test(test_json),
         cmocka_unit_test(test_others),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who shares a probe, where memory for it is short. */
+/* Who shares a probe, where memory for it is short: all that have one, or
+ * nobody is told. */
 #include "base/alloc.h"
 #include "config/file.h"
 #include "search/probe.h"
@@ -13,9 +14,8 @@
     "mlp=false,recompute.moe=false,recompute.moe_act=false,recompute."         \
     "shared_experts=false,recompute.mla_up_proj=false,"
 
-static void test_probe__keys_survive_without_memory(void **state)
+static void sweep_requests(void (*fail_at)(uint64_t))
 {
-    (void)state;
     me_diag diag = {.status = ME_OK};
     const me_schedule_choice choice = {.schedule = NULL};
     char first[] = LONG "parallel.pipeline=1";
@@ -31,17 +31,19 @@ static void test_probe__keys_survive_without_memory(void **state)
     bool is_whole = false;
     for (uint64_t nth = 1; nth < 1000 && !is_whole; nth++) {
         me_probes probes = {.kind = ME_PROBE_LAYER};
-        me_alloc_fail_at(nth);
+        diag = (me_diag){.status = ME_OK};
+        fail_at(nth);
         const me_status status =
             me_probes_find(&candidates, job, &diag, &probes);
         is_whole = me_alloc_count() < nth;
         me_alloc_fail_at(0);
-        assert_true(status == ME_OK || status == ME_ERR_NOMEM);
         failures += status != ME_OK;
+        assert_int_equal(status, is_whole ? ME_OK : ME_ERR_NOMEM);
         if (is_whole) {
-            assert_int_equal(status, ME_OK);
             assert_int_equal(probes.count, 1);
             assert_int_equal(probes.of[0], probes.of[1]);
+        } else {
+            assert_string_not_equal(diag.text, "");
         }
         me_probes_fini(&probes);
     }
@@ -50,10 +52,23 @@ static void test_probe__keys_survive_without_memory(void **state)
     me_config_destroy(job);
 }
 
+static void test_probe__keys_survive_without_memory(void **state)
+{
+    (void)state;
+    sweep_requests(me_alloc_fail_at);
+}
+
+static void test_probe__no_probe_is_dropped(void **state)
+{
+    (void)state;
+    sweep_requests(me_alloc_fail_once);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_probe__keys_survive_without_memory),
+        cmocka_unit_test(test_probe__no_probe_is_dropped),
     };
     return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
 }
