@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "api/api_watch.h"
+#include "base/alloc.h"
 
 static me_status check_rank(const me_run *run, int32_t rank, me_diag *diag)
 {
