@@ -190,7 +190,7 @@ me_tensor *me_combine_postprocess(me_dispatcher *d, me_tensor *rows)
                          ? rows
                          : d->kind->combine_postprocess(d, rows); // (T, h)
     me_tensor *y = me_view(e, sum, d->shape);                     // (s, b, h)
-    if (d->shared_experts != NULL) {
+    if (d->shared_experts != NULL && !d->kind->adds_shared_experts) {
         me_add_in_place(e, y, me_shared_experts_get_output(d->shared_experts));
     }
     return me_leave(e, frame, y);

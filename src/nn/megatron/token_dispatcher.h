@@ -62,7 +62,8 @@ typedef struct me_dispatcher_kind {
     me_tensor *(*combine_preprocess)(me_dispatcher *d, me_tensor *rows);
     me_tensor *(*token_combine)(me_dispatcher *d, me_tensor *rows);
     me_tensor *(*combine_postprocess)(me_dispatcher *d, me_tensor *rows);
-    bool spans_tensor_ranks; /**< tokens travel among those of an expert too */
+    bool adds_shared_experts; /**< combine_postprocess() adds their output */
+    bool spans_tensor_ranks;  /**< tokens travel among those of an expert too */
 } me_dispatcher_kind;
 
 extern const me_dispatcher_kind me_dispatcher_all_gather;

@@ -165,6 +165,26 @@ static me_tensor *token_combine(me_dispatcher *d, me_tensor *rows)
     return y;
 }
 
+/** token_dispatch(): of this rank's tokens, beside those that arrive. */
+static void run_shared_experts(const me_dispatcher *d, me_tensor *tokens,
+                               const me_tensor *arrived)
+{
+    if (d->shared_experts != NULL) {
+        me_shared_experts_pre_forward_comm(d->shared_experts, tokens);
+        me_shared_experts_fc1_and_act(d->shared_experts, arrived);
+    }
+}
+
+/** combine_postprocess(): tokens are flat still. */
+static me_tensor *add_shared_experts(me_dispatcher *d, me_tensor *tokens)
+{
+    if (d->shared_experts != NULL) {
+        me_add_in_place(d->nn->e, tokens,
+                        me_shared_experts_get_output(d->shared_experts));
+    }
+    return tokens;
+}
+
 /** Weights in float32, which both libraries want, under the name that they have. */
 static me_tensor *wide_probs(me_dispatcher *d)
 {
@@ -246,9 +266,7 @@ static me_dispatched deepep_dispatch(me_dispatcher *d, me_dispatched rows)
     me_output(e, node, tokens);
     me_output(e, node, weights);
     me_assign(e, &d->kept[KEPT_RECEIVED_PROBS], weights);
-    if (d->shared_experts != NULL) {
-        me_shared_experts_fc1_and_act(d->shared_experts, tokens);
-    }
+    run_shared_experts(d, rows.tokens, tokens);
     return (me_dispatched){tokens, weights};
 }
 
@@ -331,6 +349,8 @@ const me_dispatcher_kind me_dispatcher_deepep = {
     .dispatch_postprocess = deepep_postprocess,
     .combine_preprocess = deepep_restore,
     .token_combine = token_combine,
+    .combine_postprocess = add_shared_experts,
+    .adds_shared_experts = true,
     .spans_tensor_ranks = true,
 };
 
@@ -369,9 +389,7 @@ static me_dispatched hybridep_dispatch(me_dispatcher *d, me_dispatched rows)
     me_output(e, node, tokens);
     me_output(e, node, weights);
     me_assign(e, &d->kept[KEPT_RECEIVED_PROBS], weights);
-    if (d->shared_experts != NULL) {
-        me_shared_experts_fc1_and_act(d->shared_experts, tokens);
-    }
+    run_shared_experts(d, rows.tokens, tokens);
     return (me_dispatched){tokens, weights};
 }
 
@@ -386,5 +404,7 @@ const me_dispatcher_kind me_dispatcher_hybridep = {
     .token_dispatch = hybridep_dispatch,
     .dispatch_postprocess = hybridep_postprocess,
     .token_combine = token_combine,
+    .combine_postprocess = add_shared_experts,
+    .adds_shared_experts = true,
     .spans_tensor_ranks = true,
 };

@@ -89,11 +89,33 @@ static void test_moe_flex__hybridep(void **state)
     assert_non_null(strstr(backward, hybridep_backward));
 }
 
+/* Shared experts, 3 wide, beside the exchange: of this rank's T tokens
+ * activations 2·3·2T, which the backward wants, and 3·2T; when tokens are back,
+ * their output h·2T, which is added in place. */
+static void test_moe_flex__shared_experts_overlap(void **state)
+{
+    (void)state;
+    char forward[TEST_EVENTS_TEXT];
+    char backward[TEST_EVENTS_TEXT];
+    char wanted[TEST_EVENTS_TEXT];
+    me_moe_options moe = top_2_of_4;
+    moe.shared_expert_intermediate_size = 3;
+    moe.shared_expert_overlap = true;
+    run(&moe, forward, backward);
+    (void)snprintf(wanted, sizeof wanted, "%s+10800 +5400 ", deepep_exchange);
+    assert_non_null(strstr(forward, wanted));
+    moe.flex_backend = ME_FLEX_HYBRIDEP;
+    run(&moe, forward, backward);
+    (void)snprintf(wanted, sizeof wanted, "%s+10800 +5400 ", hybridep_exchange);
+    assert_non_null(strstr(forward, wanted));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moe_flex__deepep),
         cmocka_unit_test(test_moe_flex__hybridep),
+        cmocka_unit_test(test_moe_flex__shared_experts_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
