@@ -8,6 +8,7 @@
 #include "config/schedule_choice.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,29 @@ static me_status copy_name(const char *what, const char *text, size_t length,
     name[length] = '\0';
     me_text_clean(name); // it goes into every format
     return ME_OK;
+}
+
+/** Assignments that are their own name. Where they are longer than a name they
+ *  are cut, and end with a digest (FNV-1a) of all of them, so that two of them
+ *  stay two. */
+static void name_after(const char *text, char name[ME_VARIANT_NAME])
+{
+    const size_t most = ME_VARIANT_NAME - sizeof "...12345678";
+    size_t length = strlen(text);
+    if (length < ME_VARIANT_NAME) {
+        memcpy(name, text, length + 1);
+    } else {
+        uint32_t digest = UINT32_C(2166136261);
+        for (size_t i = 0; i < length; i++) {
+            digest = (digest ^ (unsigned char)text[i]) * UINT32_C(16777619);
+        }
+        for (length = most; ((unsigned char)text[length] & 0xC0) == 0x80;) {
+            length--; // not within a character
+        }
+        (void)snprintf(name, ME_VARIANT_NAME, "%.*s...%08" PRIx32, (int)length,
+                       text, digest);
+    }
+    me_text_clean(name);
 }
 
 static me_status parse_chunks(const char *text, const char *chunks,
@@ -147,9 +171,13 @@ me_status me_variant_parse(const char *given, me_diag *diag,
                        "right, such as big:train.micro_batch_size=2",
                        text);
     }
-    me_status status = copy_name(
-        "--variant", text, has_name ? (size_t)(colon - text) : strlen(text),
-        diag, v->name);
+    me_status status = ME_OK;
+    if (has_name) {
+        status =
+            copy_name("--variant", text, (size_t)(colon - text), diag, v->name);
+    } else {
+        name_after(text, v->name);
+    }
     while (status == ME_OK && *at != '\0') {
         const char *end = end_of_assignment(at);
         status = add_set(at, (size_t)(end - at), diag, v);

@@ -46,8 +46,9 @@ me_schedule_choice_parse(const char *text, me_diag *diag,
 
 /**
  * Read `[NAME:]KEY=VALUE[,KEY=VALUE…]`. A name ends at a colon before the
- * first `=`; without one the assignments are the name. A comma begins a new
- * assignment if a key and a `=` follow it, else it belongs to the value. Local.
+ * first `=`; without one the assignments are the name, and a digest stands for
+ * what is too long for one. A comma begins a new assignment if a key and a `=`
+ * follow it, else it belongs to the value. Local.
  *
  * @param variant_out  for me_variant_fini(), also on failure
  * @return ME_OK; ME_ERR_CONFIG for what is none; ME_ERR_NOMEM

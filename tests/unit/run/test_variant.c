@@ -3,6 +3,7 @@
 #include "run/variant.h"
 #include "support/test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void test_variant__splits_at_keys_only(void **state)
@@ -69,6 +70,48 @@ static void test_variant__refuses_what_does_not_fit(void **state)
     me_variant_fini(&v);
 }
 
+/* What a search for what fits offers is longer than a name at times. */
+static void test_variant__long_assignments_are_a_name(void **state)
+{
+    (void)state;
+    char text[ME_VARIANT_NAME + 20];
+    char others[2][ME_VARIANT_NAME];
+    for (size_t i = 0; i < 2; i++) {
+        me_variant v;
+        me_diag diag = {0};
+        memset(text, 'x', sizeof text);
+        memcpy(text, "a=", 2);
+        (void)snprintf(text + ME_VARIANT_NAME, 20, "%zu", i);
+        assert_int_equal(me_variant_parse(text, &diag, &v), ME_OK);
+        assert_string_equal(v.sets[0], text);
+        assert_int_equal(strlen(v.name), ME_VARIANT_NAME - 1);
+        memcpy(others[i], v.name, sizeof others[i]);
+        me_variant_fini(&v);
+    }
+    assert_memory_equal(others[0], others[1], ME_VARIANT_NAME - 9);
+    assert_string_not_equal(others[0], others[1]);
+}
+
+/* Of 255 bytes, and of 256 that would end within a character. */
+static void test_variant__names_end_between_characters(void **state)
+{
+    (void)state;
+    for (size_t before = 240; before < 256; before++) {
+        char text[300];
+        me_variant v;
+        me_diag diag = {0};
+        memset(text, 'x', sizeof text);
+        memcpy(text, "a=", 2);
+        (void)snprintf(text + before, sizeof text - before,
+                       "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac"
+                       "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
+        assert_int_equal(me_variant_parse(text, &diag, &v), ME_OK);
+        assert_null(strchr(v.name, '?'));
+        assert_true(strlen(v.name) < ME_VARIANT_NAME);
+        me_variant_fini(&v);
+    }
+}
+
 static void test_variant__reads_schedules(void **state)
 {
     (void)state;
@@ -130,6 +173,8 @@ int main(void)
         cmocka_unit_test(test_variant__splits_at_keys_only),
         cmocka_unit_test(test_variant__refuses_what_sets_nothing),
         cmocka_unit_test(test_variant__refuses_what_does_not_fit),
+        cmocka_unit_test(test_variant__long_assignments_are_a_name),
+        cmocka_unit_test(test_variant__names_end_between_characters),
         cmocka_unit_test(test_variant__reads_schedules),
         cmocka_unit_test(test_variant__sets_what_a_schedule_needs),
     };
