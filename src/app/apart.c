@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "script/interpreter.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@ typedef struct output {
     const char *flag;
     const char *path; /**< NULL: it is not asked for */
     bool is_read;     /**< by the command itself, which goes on with it */
+    bool is_log;      /**< of messages, which are appended */
 } output;
 
 /** The name behind the last slash. */
@@ -67,23 +69,34 @@ static me_status check_pair(const output *a, const output *b, me_diag *diag)
                : ME_OK;
 }
 
-/** A log that is appended to what stdout goes to takes nothing from it; events
- *  take the file's place. */
-static me_status check_stdout(const me_cli *cli, const output *events,
-                              me_diag *diag)
+/** Is what is appended to stdout's file written over, or what stands there then
+ *  read as what it is not? A log of messages that both append to loses nothing. */
+static bool spoils_stdout(const output *o)
+{
+    const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    return !o->is_log || flags < 0 || (flags & O_APPEND) == 0;
+}
+
+static me_status check_stdout(const me_cli *cli, const output *outputs,
+                              size_t n, me_diag *diag)
 {
     struct stat of_stdout;
-    struct stat of_events;
-    return cli->output == NULL && events->path != NULL &&
-                   fstat(STDOUT_FILENO, &of_stdout) == 0 &&
-                   S_ISREG(of_stdout.st_mode) &&
-                   stat(events->path, &of_events) == 0 &&
-                   is_same_place(&of_stdout, &of_events)
-               ? me_fail(diag, ME_ERR_CONFIG,
-                         "--events %s is the file that stdout goes to: give "
-                         "another",
-                         events->path)
-               : ME_OK;
+    struct stat of_output;
+    if (cli->output != NULL || fstat(STDOUT_FILENO, &of_stdout) != 0 ||
+        !S_ISREG(of_stdout.st_mode)) {
+        return ME_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (outputs[i].path != NULL && stat(outputs[i].path, &of_output) == 0 &&
+            is_same_place(&of_stdout, &of_output) &&
+            spoils_stdout(&outputs[i])) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "%s %s is the file that stdout goes to: give "
+                           "another",
+                           outputs[i].flag, outputs[i].path);
+        }
+    }
+    return ME_OK;
 }
 
 static me_status check_outputs(const output *outputs, size_t n, me_diag *diag)
@@ -162,8 +175,10 @@ static me_status check_sourced(const char *script, const char *name, int depth,
                                ? name_of(name)
                                : name);
     me_status status = check_script(name, depth, diag);
-    if (status == ME_OK && me_str_status(&beside) == ME_OK) {
-        status = check_script(me_str_text(&beside), depth, diag);
+    if (status == ME_OK) {
+        status = me_str_status(&beside) == ME_OK
+                     ? check_script(me_str_text(&beside), depth, diag)
+                     : me_fail(diag, ME_ERR_NOMEM, "no memory for a path");
     }
     me_str_fini(&beside);
     return status;
@@ -177,7 +192,7 @@ static me_status check_script(const char *path, int depth, me_diag *diag)
     me_diag refused = {.status = ME_OK};
     me_str text = {0};
     me_status status = me_input_read(path, ME_INPUT_MAX_BYTES, &refused, &text);
-    if (status == ME_ERR_CONFIG) {
+    if (status == ME_ERR_CONFIG || status == ME_ERR_NOMEM) {
         *diag = refused;
     } else if (status == ME_OK && depth < SOURCED_DEPTH) {
         const char *at = me_str_text(&text);
@@ -187,6 +202,9 @@ static me_status check_script(const char *path, int depth, me_diag *diag)
             if (find_sourced(at, &name)) {
                 status =
                     check_sourced(path, me_str_text(&name), depth + 1, diag);
+            }
+            if (me_str_status(&name) != ME_OK) {
+                status = me_fail(diag, ME_ERR_NOMEM, "no memory for a path");
             }
             me_str_fini(&name);
             at += strcspn(at, "\n;&|(\"'");
@@ -247,15 +265,16 @@ me_status me_outputs_keep_apart(const me_cli *cli, me_diag *diag)
     const bool has_output =
         cli->output != NULL && strcmp(cli->output, "-") != 0;
     const output outputs[] = {
-        {"--output", has_output ? cli->output : NULL, false},
-        {"--events", cli->events, false},
-        {"--log-file", cli->log_file, false},
-        {"--jsonl", cli->jsonl, true},
+        {"--output", has_output ? cli->output : NULL, false, false},
+        {"--events", cli->events, false, false},
+        {"--log-file", cli->log_file, false, true},
+        {"--jsonl", cli->jsonl, true, false},
     };
     const size_t n = sizeof outputs / sizeof outputs[0];
     me_status status = check_outputs(outputs, n, diag);
     if (status == ME_OK) {
         status = check_words(cli, outputs, n, diag);
     }
-    return status == ME_OK ? check_stdout(cli, &outputs[1], diag) : status;
+    return status == ME_OK ? check_stdout(cli, &outputs[1], n - 1, diag)
+                           : status;
 }

@@ -19,6 +19,7 @@ enum {
 
 /** What was asked for; text is borrowed from argv. */
 typedef struct me_cli {
+    uint64_t lost; /**< me_alloc_lost() when the command began; not parsed */
     const char *command; /**< "estimate" if none was given */
     const char *operand; /**< what `replay`, `schedule` and
                               `list` read, or NULL */

@@ -15,6 +15,7 @@
 #include "app/search_command.h"
 #include "app/trace_command.h"
 #include "app/track_command.h"
+#include "base/alloc.h"
 #include "base/input.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -172,7 +173,8 @@ static int run_serial(const me_transport *transport, const me_cli *cli,
     } else {
         status = replay(cli, diag, &text, &is_oom);
     }
-    status = me_transport_check(transport, status, diag);
+    status = me_transport_check(transport,
+                                me_alloc_check(cli->lost, status, diag), diag);
     if (status == ME_OK) {
         status = me_print_text(&text, cli->output, diag);
     }
@@ -186,9 +188,11 @@ int me_command_run(me_transport *transport, int argc, char **argv,
                    me_diag *diag)
 {
     me_cli cli;
+    const uint64_t lost = me_alloc_lost();
     me_status status =
         me_input_agree(transport, "the command line",
                        me_cli_parse(argc, argv, diag, &cli), diag);
+    cli.lost = lost;
     if (status == ME_OK) {
         status = me_transport_agree(transport,
                                     me_outputs_keep_apart(&cli, diag), diag);

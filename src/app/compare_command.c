@@ -4,6 +4,7 @@
 #include "app/command_job.h"
 #include "app/estimate_command.h"
 #include "app/output.h"
+#include "base/alloc.h"
 #include "base/workers.h"
 #include "report/seed_spread.h"
 #include "run/agree.h"
@@ -125,7 +126,8 @@ static me_status print(const command *c, me_diag *diag)
             ? me_seed_spread_append(made, c->format == ME_FORMAT_CSV, diag,
                                     &text)
             : me_compare_append(made, c->format, c->cli->course, diag, &text);
-    status = me_transport_check(c->transport, status, diag);
+    status = me_transport_check(
+        c->transport, me_alloc_check(c->cli->lost, status, diag), diag);
     if (status == ME_OK) {
         status = me_print_text(&text, c->cli->output, diag);
     }

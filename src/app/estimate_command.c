@@ -3,6 +3,7 @@
 
 #include "app/command_job.h"
 #include "app/output.h"
+#include "base/alloc.h"
 #include "base/workers.h"
 #include "config/options.h"
 #include "report/job_report.h"
@@ -120,8 +121,11 @@ static me_status print(const estimate *s, me_diag *diag)
         return ME_OK;
     }
     const me_terminal terminal = me_terminal_of(s->cli);
-    return me_report_write(report, format_of(s, report->world_size),
-                           s->cli->output, &terminal, diag);
+    const me_status status = me_alloc_check(s->cli->lost, ME_OK, diag);
+    return status == ME_OK
+               ? me_report_write(report, format_of(s, report->world_size),
+                                 s->cli->output, &terminal, diag)
+               : status;
 }
 
 static bool stops_when_it_does_not_fit(const me_cli *cli)
@@ -186,7 +190,8 @@ static me_status dump(const estimate *s, me_diag *diag)
                          "stages",
                          stage);
     }
-    status = me_transport_check(s->transport, status, diag);
+    status = me_transport_check(
+        s->transport, me_alloc_check(s->cli->lost, status, diag), diag);
     if (status == ME_OK && me_transport_rank(s->transport) == 0) {
         status = me_print_text(&text, s->cli->output, diag);
     }

@@ -3,6 +3,7 @@
 
 #include "app/command_job.h"
 #include "app/output.h"
+#include "base/alloc.h"
 #include "base/parse.h"
 #include "base/progress.h"
 #include "base/workers.h"
@@ -108,7 +109,8 @@ static me_status print(const command *c, me_diag *diag)
     me_str text = {.columns = me_terminal_of(c->cli).width};
     me_status status =
         me_search_append(me_search_run_found(c->run), c->format, diag, &text);
-    status = me_transport_check(c->transport, status, diag);
+    status = me_transport_check(
+        c->transport, me_alloc_check(c->cli->lost, status, diag), diag);
     if (status == ME_OK) {
         status = me_print_text(&text, c->cli->output, diag);
     }

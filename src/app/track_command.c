@@ -4,6 +4,7 @@
 #include "app/command_job.h"
 #include "app/estimate_command.h"
 #include "app/output.h"
+#include "base/alloc.h"
 #include "base/parse.h"
 #include "report/op_series_report.h"
 #include "run/agree.h"
@@ -101,7 +102,8 @@ static me_status read_job(command *c, me_diag *diag)
 /** Text that is whole goes out. */
 static me_status print(const command *c, me_status status, me_diag *diag)
 {
-    status = me_transport_check(c->transport, status, diag);
+    status = me_transport_check(
+        c->transport, me_alloc_check(c->cli->lost, status, diag), diag);
     return status == ME_OK ? me_print_text(&c->text, c->cli->output, diag)
                            : status;
 }

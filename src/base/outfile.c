@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 
 enum {
     BUFFER_BYTES = 1 << 16,
-    ALL_READ_WRITE = 0666
+    ALL_READ_WRITE = 0666,
+    LINKS_MAX = 40 /**< that Linux follows */
 };
 
 struct me_outfile {
@@ -49,11 +51,40 @@ const char *me_output_reason(int error)
     return error == ENXIO ? "nobody reads this pipe" : strerror(error);
 }
 
+/** Where a link leads, though nothing is there yet: from its own folder. */
+static char *follow(const char *path)
+{
+    char to[PATH_MAX];
+    const ssize_t length = readlink(path, to, sizeof to);
+    if (length <= 0 || (size_t)length == sizeof to) {
+        return me_strdup(path, "outfile.target");
+    }
+    me_str target = {0};
+    const char *slash = strrchr(path, '/');
+    if (to[0] != '/' && slash != NULL) {
+        me_str_append_n(&target, path, (size_t)(slash + 1 - path));
+    }
+    me_str_append_n(&target, to, (size_t)length);
+    if (me_str_status(&target) != ME_OK) {
+        me_str_fini(&target);
+    }
+    return target.text;
+}
+
 /** The target with its links resolved, so that a link stays a link. */
 static char *resolve_target(const char *path)
 {
     char *real = realpath(path, NULL);
-    char *target = me_strdup(real == NULL ? path : real, "outfile.target");
+    char *target = real != NULL ? me_strdup(real, "outfile.target")
+                                : me_strdup(path, "outfile.target");
+    struct stat about;
+    for (int i = 0; real == NULL && i < LINKS_MAX && target != NULL &&
+                    lstat(target, &about) == 0 && S_ISLNK(about.st_mode);
+         i++) {
+        char *next = follow(target);
+        me_free(target);
+        target = next;
+    }
     me_free(real); // made by the C library
     return target;
 }

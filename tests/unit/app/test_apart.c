@@ -6,6 +6,7 @@
 #include "base/outfile.h"
 #include "support/test.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,43 @@ static void test_apart__outputs(void **state)
     expect(&(me_cli){.output = "a", .log_file = "a"}, "are one file");
     expect(&(me_cli){.events = "job.cfg", .log_file = "link.cfg"},
            "are one file");
+}
+
+/* What stdout goes to: only a log of messages may be appended to it. */
+static void test_apart__stdout(void **state)
+{
+    (void)state;
+    static const char says[] = "is the file that stdout goes to";
+    const me_cli uses[] = {{.events = "out"},
+                           {.jsonl = "out"},
+                           {.log_file = "out"},
+                           {.output = "other", .jsonl = "out"}};
+    for (int appends = 0; appends < 2; appends++) {
+        const int old = dup(STDOUT_FILENO);
+        const int now = open(
+            "out", O_WRONLY | O_CREAT | (appends == 1 ? O_APPEND : 0), 0600);
+        assert_true(old >= 0 && now >= 0);
+        (void)fflush(stdout);
+        me_diag diag[4] = {{.status = ME_OK}};
+        me_status status[4];
+        (void)dup2(now, STDOUT_FILENO);
+        for (size_t i = 0; i < 4; i++) {
+            status[i] = me_outputs_keep_apart(&uses[i], &diag[i]);
+        }
+        (void)dup2(old, STDOUT_FILENO);
+        (void)close(now);
+        (void)close(old);
+        assert_non_null(strstr(diag[0].text, says));
+        assert_non_null(strstr(diag[1].text, says));
+        assert_int_equal(strstr(diag[2].text, says) == NULL, appends);
+        assert_string_equal(diag[3].text, "");
+        assert_int_equal(status[0], ME_ERR_CONFIG);
+        assert_int_equal(status[1], ME_ERR_CONFIG);
+        assert_int_equal(status[2], appends == 1 ? ME_OK : ME_ERR_CONFIG);
+        assert_int_equal(status[3], ME_OK);
+    }
+    expect(&(me_cli){.jsonl = "out"}, NULL);
+    (void)unlink("out");
 }
 
 /* Its shell reads a script, not memest. */
@@ -164,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_apart__outputs),
+        cmocka_unit_test(test_apart__stdout),
         cmocka_unit_test(test_apart__words_of_the_job),
         cmocka_unit_test(test_apart__sourced_scripts),
         cmocka_unit_test(test_apart__inputs),

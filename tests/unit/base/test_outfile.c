@@ -109,6 +109,32 @@ static void test_outfile__keeps_a_link(void **state)
     assert_int_equal(unlink(name), 0);
 }
 
+/* As a shell does, through a link to a link, each from its own folder. */
+static void test_outfile__makes_what_a_link_leads_to(void **state)
+{
+    (void)state;
+    char first[128];
+    char second[128];
+    (void)snprintf(first, sizeof first, "%s/first", folder);
+    (void)snprintf(second, sizeof second, "%s/second", folder);
+    (void)unlink(path);
+    assert_int_equal(symlink("second", first), 0);
+    assert_int_equal(symlink(path, second), 0);
+    me_outfile *file = NULL;
+    assert_int_equal(me_outfile_create(first, NULL, &file), ME_OK);
+    (void)fputs("new", me_outfile_stream(file));
+    assert_int_equal(me_outfile_commit(file, NULL), ME_OK);
+    me_outfile_destroy(file);
+    struct stat about;
+    assert_int_equal(lstat(first, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(lstat(second, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    expect_text("new");
+    assert_int_equal(unlink(first), 0);
+    assert_int_equal(unlink(second), 0);
+}
+
 /* What was written may not be whole. */
 static void test_outfile__no_answer_on_a_lost_allocation(void **state)
 {
@@ -238,6 +264,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_outfile__takes_back, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            test_outfile__makes_what_a_link_leads_to, setup, teardown),
         cmocka_unit_test_setup_teardown(test_outfile__keeps_a_link, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(
