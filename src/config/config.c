@@ -130,6 +130,7 @@ me_config *me_config_clone(const me_config *config)
     struct me_config_private *own = copy->own;
     memcpy(own->is_set, config->own->is_set, sizeof own->is_set);
     own->has_launch = config->own->has_launch;
+    own->has_leaves = config->own->has_leaves;
     own->has_other_script = config->own->has_other_script;
     own->takes_unknown = config->own->takes_unknown;
     memcpy(own->n_said, config->own->n_said, sizeof own->n_said);

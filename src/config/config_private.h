@@ -34,6 +34,7 @@ struct me_config_private {
     me_vocabulary_said vocabulary;
     bool takes_unknown;        /**< see me_config_take_unknown() */
     bool has_launch;           /**< a launch command of Megatron-LM was read */
+    bool has_leaves;           /**< a file's fields were read as its flags */
     bool has_other_script;     /**< its script is not Megatron-LM's own */
     const char *world_is_open; /**< why nobody can tell how many ranks a launch
                                     command starts; NULL: it is told */

@@ -59,6 +59,11 @@ typedef struct me_framework_traits {
      *  @return ME_OK, ME_ERR_NOMEM or what makes it impossible */
     me_status (*lower_order)(const me_pipeline_order *order, me_diag *diag,
                              me_pipeline_order **lowered_out);
+    /** What it asks of the card that the job runs on, ten times its compute
+     *  capability, and what is taken for granted of it.
+     *  @return ME_OK, ME_ERR_CONFIG, ME_ERR_NOMEM */
+    me_status (*check_card)(me_config *config, uint64_t compute_capability,
+                            me_diag *diag);
     bool has_tokens; /**< a sample is tokens, as many as model.seq_length */
     bool has_module_hooks; /**< modules run hooks, on which PyTorch's own tools
                                 stand */

@@ -219,6 +219,8 @@ typedef struct me_schedule_config {
 typedef struct me_train_config {
     uint64_t micro_batch_size;
     uint64_t global_batch_size;
+    uint64_t eval_micro_batch_size;  /**< 0: as in training */
+    uint64_t eval_global_batch_size; /**< 0: as in training */
     bool decrease_batch_size_if_needed;
     int32_t num_microbatches; /**< derived */
     int32_t iterations;       /**< that are simulated */

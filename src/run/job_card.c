@@ -2,6 +2,7 @@
 #include "run/job_card.h"
 
 #include "base/data_files.h"
+#include "config/framework.h"
 #include "device/machine.h"
 #include "run/job_machine.h"
 
@@ -202,6 +203,10 @@ me_status me_job_card_make(me_config *config, me_diag *diag,
         me_card_choose(config->device.name, diag, &job.card, &job.rates);
     if (status == ME_OK) {
         status = check_fp8(config, &job.card, diag);
+    }
+    if (status == ME_OK) {
+        status = me_framework_traits_of(config)->check_card(
+            config, job.card.compute_capability, diag);
     }
     if (status == ME_OK) {
         status = me_machine_choose(config, diag, &job);

@@ -217,6 +217,40 @@ static me_dtype derived_grad_dtype(const me_config *config)
                : t->params_dtype;
 }
 
+/** What validate_args() asserts of evaluation, before the calculator of
+ *  micro-batches makes a batch smaller. */
+static me_status check_evaluation(const me_config *config, me_diag *diag)
+{
+    const me_train_config *t = &config->train;
+    const uint64_t data = (uint64_t)config->parallel.data;
+    const bool has_own = t->eval_global_batch_size != 0;
+    const uint64_t micro = t->eval_micro_batch_size != 0
+                               ? t->eval_micro_batch_size
+                               : t->micro_batch_size;
+    const uint64_t global = has_own ? t->eval_global_batch_size
+                            : t->global_batch_size != 0
+                                ? t->global_batch_size
+                                : me_size_mul(t->micro_batch_size, data);
+    const uint64_t samples = me_size_mul(micro, data);
+    const bool is_asked = has_own || t->eval_micro_batch_size != 0 ||
+                          t->decrease_batch_size_if_needed;
+    return !is_asked || samples == 0 || global % samples == 0
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "%s = %llu of evaluation%s is no multiple of %s x "
+                         "data parallel size = %llu x %d",
+                         has_own ? "train.eval_global_batch_size"
+                                 : "train.global_batch_size",
+                         (unsigned long long)global,
+                         has_own ? ""
+                                 : ", where train.eval_global_batch_size says "
+                                   "no other,",
+                         t->eval_micro_batch_size != 0
+                             ? "train.eval_micro_batch_size"
+                             : "train.micro_batch_size",
+                         (unsigned long long)micro, (int)config->parallel.data);
+}
+
 static void derive_train(me_config *config)
 {
     me_train_config *t = &config->train;
@@ -321,6 +355,9 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     derive_graphs(&config->train);
     me_config_derive_router(&config->moe);
     me_config_derive_routing(&config->moe);
+    if (status == ME_OK) {
+        status = check_evaluation(config, diag);
+    }
     derive_train(config);
     me_config_derive_implementation(config);
     if (status == ME_OK) {

@@ -362,6 +362,16 @@ bool me_flag_use_is_neutral(const me_flag_use *use)
     return true;
 }
 
+static bool has_one_of(const me_flag_use *use, const char *words, size_t length)
+{
+    for (int i = 0; i < use->n_values; i++) {
+        if (me_words_have(words, length, use->values[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** One condition: `--flag`, `--flag=value|value`, either after a `!`. */
 static bool need_holds(const me_flag_uses *uses, const char *need,
                        size_t length)
@@ -377,9 +387,8 @@ static bool need_holds(const me_flag_uses *uses, const char *need,
     const me_flag_use *use = me_flag_use_find(uses, name);
     bool holds = use != NULL && !me_flag_use_is_neutral(use);
     if (use != NULL && name_length < length) {
-        holds = use->n_values == 1 &&
-                me_words_have(need + name_length + 1, length - name_length - 1,
-                              use->values[0]);
+        holds =
+            has_one_of(use, need + name_length + 1, length - name_length - 1);
     }
     return holds != is_negated;
 }

@@ -12,7 +12,8 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "which layers --window-size is for: attention within a window "
              "takes what full attention does, and what takes another amount "
              "is said of the window"},
-    {"--glu-linear-offset:f", .note = "a number that is added whatever it is"},
+    {"--glu-linear-offset:f", .neutral = "0",
+     .note = "a number that is added whatever it is"},
     {"-h --help", .note = "the script ends"},
     {"--no-tp-comm-split-ag --disable-tp-comm-split-ag "
      "--no-tp-comm-split-rs --disable-tp-comm-split-rs",
@@ -226,7 +227,9 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "when parameters are gathered and gradients scaled, both in "
              "place"},
     {"--eval-iters:i --eval-interval:i --start-eval-at-iter:i "
-     "--eval-global-batch-size:i --validation-set-names:+s",
+     "--validation-set-names:+s",
+     .note = "evaluation runs without a tape, on no larger micro-batches"},
+    {"--eval-global-batch-size:i", .option = "train.eval_global_batch_size",
      .note = "evaluation runs without a tape, on no larger micro-batches"},
     {"--full-validation --multiple-validation-sets",
      .note = "more evaluation, which runs without a tape"},

@@ -115,6 +115,16 @@ static void judge_unknown(const me_flag_use *use, me_config *config, verdict *v)
     }
 }
 
+static bool is_one_value(const me_flag_use *use)
+{
+    for (int i = 1; i < use->n_values; i++) {
+        if (strcmp(use->values[i], use->values[0]) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void judge_modelled(const me_flag_use *use, me_config *config,
                            verdict *v)
 {
@@ -131,7 +141,7 @@ static void judge_modelled(const me_flag_use *use, me_config *config,
         (void)snprintf(v->note, sizeof v->note, "%.40s; %.40s is estimated",
                        use->values[0], me_str_text(&value));
         me_str_fini(&value);
-    } else if (rule->option != NULL && use->n_values > 1 &&
+    } else if (rule->option != NULL && !is_one_value(use) &&
                !me_megatron_takes_list(use)) {
         v->list = &config->not_modelled;
         (void)snprintf(v->note, sizeof v->note,

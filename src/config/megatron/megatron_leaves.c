@@ -455,6 +455,7 @@ static me_status read_leaves(reading *r)
                           "num_layers");
     }
     if (status == ME_OK) {
+        r->config->own->has_leaves = true;
         status = me_megatron_read(r->config, r->n_words, r->words, r->diag);
         if (status != ME_OK) {
             place(r, r->diag);

@@ -5,6 +5,8 @@
 #include "config/schedule_choice.h"
 #include "parallel/schedule_lower.h"
 
+#include <string.h>
+
 static const char *const options[] = {
     "name",     "framework", "model.",    "moe.",   "recompute.",
     "offload.", "parallel.", "pipeline.", "train.", "optimizer.",
@@ -163,6 +165,49 @@ static me_status check_order(const me_config *config,
                                   what);
 }
 
+bool me_megatron_validates(const me_config *config)
+{
+    return config->own != NULL && config->own->has_launch &&
+           !config->own->has_leaves;
+}
+
+/** Cards before Blackwell run the launches of these jobs in the order that they
+ *  are made in through one connection alone (validate_args()). */
+static bool wants_one_connection(const me_config *config,
+                                 uint64_t compute_capability)
+{
+    const uint64_t blackwell = 100;
+    const me_parallel_config *p = &config->parallel;
+    return (p->tensor > 1 || p->context > 1) &&
+           compute_capability < blackwell && !p->torch_fsdp2 &&
+           !p->megatron_fsdp && !config->moe.overlap_expert_comm;
+}
+
+static me_status check_card(me_config *config, uint64_t compute_capability,
+                            me_diag *diag)
+{
+    const char *connections =
+        me_config_variable(config, "CUDA_DEVICE_MAX_CONNECTIONS");
+    if (!wants_one_connection(config, compute_capability) ||
+        (connections != NULL && strcmp(connections, "1") == 0)) {
+        return ME_OK;
+    }
+    if (connections != NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "CUDA_DEVICE_MAX_CONNECTIONS=%.20s must be 1 with "
+                       "parallel.tensor or parallel.context over 1 on a card "
+                       "before Blackwell: Megatron-LM stops at any other",
+                       connections);
+    }
+    return me_megatron_validates(config)
+               ? me_config_assume(
+                     config, diag,
+                     "CUDA_DEVICE_MAX_CONNECTIONS=1 is set, "
+                     "without which Megatron-LM stops at tensor or "
+                     "context ranks")
+               : ME_OK;
+}
+
 const me_framework_traits me_megatron_traits = {
     .shards_parameters = shards_parameters,
     .has_twins = has_twins,
@@ -173,5 +218,6 @@ const me_framework_traits me_megatron_traits = {
     .runs_without_order = me_config_has_own_schedule,
     .check_order = check_order,
     .lower_order = me_pipeline_order_lower,
+    .check_card = check_card,
     .has_tokens = true,
 };

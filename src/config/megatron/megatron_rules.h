@@ -97,6 +97,10 @@ me_status me_config_assume_routing(me_config *config,
 /** Does the job name a way of balancing loads that is not modelled? Local. */
 bool me_config_has_quantile_balancing(const me_config *config);
 
+/** Is the job one of flags, on which Megatron-LM runs validate_args()? Trainers
+ *  that have files of their own do not. Local. */
+bool me_megatron_validates(const me_config *config);
+
 /** @p a, which is called @p a_name, must be a multiple of @p b. */
 me_status me_divides(const char *b_name, uint64_t b, const char *a_name,
                      uint64_t a, me_diag *diag) ME_MUST_CHECK;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What validate_args() makes of several flags together. */
 #include "base/parse.h"
+#include "base/size.h"
 #include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
 
+#include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,33 +40,81 @@ bool me_megatron_shards_no_more(const me_flag_use *use,
     return false;
 }
 
-/** "0:768 250B:1536": a job is as large as with the largest batch that it will
- * have. */
+/** A number as _parse_numeric_value() reads it: `250B` is a thousand million times
+ *  250 (core/num_microbatches_calculator.py). @return false: it is none */
+static bool read_amount(const char *text, size_t length, double *amount_out)
+{
+    static const char suffixes[] = "KMBT";
+    char number[32];
+    if (length == 0 || length >= sizeof number) {
+        return false;
+    }
+    (void)snprintf(number, sizeof number, "%.*s", (int)length, text);
+    const char last = (char)toupper((unsigned char)number[length - 1]);
+    const char *suffix = strchr(suffixes, last);
+    double factor = 1;
+    if (suffix != NULL) {
+        number[length - 1] = '\0';
+        for (const char *c = suffixes; c <= suffix; c++) {
+            factor *= 1000;
+        }
+    }
+    const bool is_read = me_parse_double(number, amount_out) == ME_OK;
+    *amount_out *= factor;
+    return is_read && *amount_out >= 0 && *amount_out < 1e18;
+}
+
+/** "0:768 250B:1536": from so many tokens on a batch of so many samples. What
+ *  StepBatchsizeNumMicroBatchesCalculator asserts of it; a job is as large as with
+ *  the largest batch that it will have. @param least_out  where it begins */
+static bool read_steps(const char *text, uint64_t *most_out, double *least_out)
+{
+    static const char between[] = ", \t\n";
+    for (text += strspn(text, between); *text != '\0';
+         text += strspn(text, between)) {
+        double threshold = 0;
+        double samples = 0;
+        const size_t length = strcspn(text, between);
+        const char *colon = memchr(text, ':', length);
+        if (colon == NULL ||
+            !read_amount(text, (size_t)(colon - text), &threshold) ||
+            !read_amount(colon + 1, (size_t)(text + length - colon - 1),
+                         &samples) ||
+            samples < 1) {
+            return false;
+        }
+        *most_out = samples > (double)*most_out ? (uint64_t)samples : *most_out;
+        *least_out = threshold < *least_out ? threshold : *least_out;
+        text += length;
+    }
+    return *most_out > 0;
+}
+
 static me_status settle_batches(me_config *config, const me_flag_uses *uses,
                                 me_diag *diag)
 {
     const me_flag_use *use =
         me_flag_use_find(uses, "--step-batch-size-schedule");
     uint64_t most = 0;
-    for (const char *at = use == NULL ? NULL : strchr(use->values[0], ':');
-         at != NULL; at = strchr(at + 1, ':')) {
-        char number[24] = "";
-        uint64_t samples = 0;
-        (void)snprintf(number, sizeof number, "%.*s",
-                       (int)strspn(at + 1, "0123456789"), at + 1);
-        if (me_parse_u64(number, &samples) != ME_OK) {
-            return me_fail(diag, ME_ERR_CONFIG,
-                           "--step-batch-size-schedule %.80s: must be "
-                           "THRESHOLD:SIZE, several with blanks between them",
-                           use->values[0]);
-        }
-        most = samples > most ? samples : most;
+    double least = INFINITY;
+    if (use == NULL) {
+        return ME_OK;
+    }
+    if (!read_steps(use->values[0], &most, &least)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--step-batch-size-schedule %.80s: must be "
+                       "THRESHOLD:SIZE, several with blanks between them",
+                       use->values[0]);
+    }
+    if (least >= (double)me_max_u64(config->model.seq_length, 1)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--step-batch-size-schedule %.80s: must begin with a "
+                       "threshold of 0",
+                       use->values[0]);
     }
     char text[24];
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)most);
-    return most == 0
-               ? ME_OK
-               : me_config_set(config, "train.global_batch_size", text, diag);
+    return me_config_set(config, "train.global_batch_size", text, diag);
 }
 
 /** validate_args() turns the distributed optimizer on for these. */

@@ -60,6 +60,11 @@ static bool has_unfused_window(const me_config *config)
             m->seq_length % 8 != 0 || rows % 4 != 0);
 }
 
+static bool evaluates_more(const me_config *config)
+{
+    return config->train.eval_micro_batch_size > config->train.micro_batch_size;
+}
+
 static bool has_fp32_residual(const me_config *config)
 {
     return config->model.fp32_residual_connection;
@@ -207,6 +212,9 @@ static const struct {
     const char *note;
     me_effect effect;
 } notes[] = {
+    {"train.eval_micro_batch_size", "--eval-micro-batch-size", evaluates_more,
+     "evaluation with larger micro-batches; training is estimated",
+     ME_HIGHER(ANY)},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream", ME_HIGHER(ANY)},
     {"parallel.init_model_with_meta_device", "--init-model-with-meta-device",

@@ -5,6 +5,14 @@
 #include <string.h>
 
 /** The options of one kind that have no default. */
+/** Which a command must say (_check_arg_is_not_none()), and a file need not. */
+static bool lacks_positions(const me_config *config)
+{
+    return me_megatron_validates(config) &&
+           !me_config_is_set(config, "model.max_position_embeddings") &&
+           !me_flag_list_has(&config->not_modelled, "--use-checkpoint-args");
+}
+
 static me_status check_required(const me_config *config, me_diag *diag)
 {
     const me_model_config *m = &config->model;
@@ -19,6 +27,8 @@ static me_status check_required(const me_config *config, me_diag *diag)
         {"model.num_attention_heads", "--num-attention-heads",
          m->num_attention_heads},
         {"model.seq_length", "--seq-length", m->seq_length},
+        {"model.max_position_embeddings", "--max-position-embeddings",
+         lacks_positions(config) ? 0 : m->max_position_embeddings},
         {"model.vocab_size", "--tokenizer-type and the tokenizer's files",
          m->vocab_size},
         {"train.micro_batch_size", "--micro-batch-size",

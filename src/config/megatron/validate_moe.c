@@ -329,16 +329,12 @@ static me_status check_imbalance(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_expert_grid_rules[] = {
-    check_experts_given,
-    check_turns_given,
-    check_grid,
-    NULL,
+    check_experts_given, check_turns_given, check_grid, check_activation, NULL,
 };
 
 me_rule *const me_moe_rules[] = {
-    check_division,       check_topk,      check_width,
-    check_shared_width,   check_tensor,    check_biases,
-    check_bias_fusion,    check_overlap,   check_turns,
-    check_activation,     check_latents,   check_interleaving,
-    check_probs_on_input, check_imbalance, NULL,
+    check_division,  check_topk,    check_width,        check_shared_width,
+    check_tensor,    check_biases,  check_bias_fusion,  check_overlap,
+    check_turns,     check_latents, check_interleaving, check_probs_on_input,
+    check_imbalance, NULL,
 };

@@ -46,6 +46,15 @@ static const char *untimed(const me_config *config)
     return NULL;
 }
 
+static me_status check_card(me_config *config, uint64_t compute_capability,
+                            me_diag *diag)
+{
+    (void)config;
+    (void)compute_capability;
+    (void)diag;
+    return ME_OK;
+}
+
 const me_framework_traits me_torch_traits = {
     .shards_parameters = shards_parameters,
     .has_twins = has_twins,
@@ -56,5 +65,6 @@ const me_framework_traits me_torch_traits = {
     .runs_without_order = me_torch_has_loop,
     .check_order = me_torch_check_order,
     .lower_order = me_pipeline_order_lower_torch,
+    .check_card = check_card,
     .has_module_hooks = true,
 };

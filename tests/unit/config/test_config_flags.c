@@ -114,7 +114,9 @@ static const char *const left_out[] = {
     COMMAND "--rope-scaling-type yarn --beta-fast 32",
     EXPERTS "--tensor-model-parallel-size 2 "
             "--expert-tensor-parallel-num-weight-shards 4",
-    EXPERTS "--moe-paged-stash --moe-paged-stash-page-size 128",
+    EXPERTS "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend "
+            "ncclep --moe-expert-rank-capacity-factor 2 --moe-paged-stash "
+            "--moe-paged-stash-page-size 128",
     EXPERTS "--moe-use-upcycling --moe-upcycling-granularity 4 "
             "--save x --save-interval 5",
     EXPERTS "--moe-routing-trace-path x",

@@ -141,8 +141,10 @@ static const char *const list_cases[][3] = {
     {"--cp-comm-type a2a", "--cp-comm-type", "no effect"},
     {"--context-parallel-size 2 --cp-comm-type a2a", "--cp-comm-type",
      "modelled"},
-    {"--context-parallel-size 2 --cp-comm-type a2a p2p", "--cp-comm-type",
-     "not modelled"},
+    {"--context-parallel-size 2 --cp-comm-type a2a p2p p2p p2p p2p p2p p2p p2p",
+     "--cp-comm-type", "not modelled"},
+    {"--context-parallel-size 2 --cp-comm-type a2a a2a a2a a2a a2a a2a a2a a2a",
+     "--cp-comm-type", "modelled"},
     {"--context-parallel-size 4 --hierarchical-context-parallel-sizes 2 2",
      "--hierarchical-context-parallel-sizes", "modelled"},
     {"--context-parallel-size 2 --cp-comm-type all_gather --window-size 128,0",
@@ -213,7 +215,7 @@ static const char *const list_cases[][3] = {
     {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "
      "--overlap-grad-reduce",
      "--overlap-grad-reduce", "no effect"},
-    {"--save x --dist-ckpt-optim-fully-reshardable",
+    {"--save x --save-interval 2 --dist-ckpt-optim-fully-reshardable",
      "--dist-ckpt-optim-fully-reshardable", "modelled"},
     {"--dist-ckpt-optim-fully-reshardable",
      "--dist-ckpt-optim-fully-reshardable", "no effect"},
@@ -264,7 +266,7 @@ static void test_megatron__lists(void **state)
 
 /** Flags and the option that they set. */
 static const char *const option_cases[][3] = {
-    {"--step-batch-size-schedule 0:8_250B:64_1T:16", "train.global_batch_size",
+    {"--step-batch-size-schedule 0:8,250B:64,1T:16", "train.global_batch_size",
      "64"},
     {"--ddp-bucket-size 0", "optimizer.ddp_bucket_size", "1"},
     {"--ddp-bucket-size 0_0", "optimizer.ddp_bucket_size", "1"},
@@ -273,11 +275,11 @@ static const char *const option_cases[][3] = {
      "transformer_engine",
      "optimizer.distributed", "true"},
     {"--optimizer dist_muon", "optimizer.kind", "muon"},
-    {"--save x --dist-ckpt-optim-fully-reshardable",
+    {"--save x --save-interval 2 --dist-ckpt-optim-fully-reshardable",
      "optimizer.saves_fully_reshardable", "true"},
-    {"--save x --dist-ckpt-optim-fully-reshardable --no-save-optim",
+    {"--save x --save-interval 2 --dist-ckpt-optim-fully-reshardable --no-save-optim",
      "optimizer.saves_fully_reshardable", "false"},
-    {"--save x --dist-ckpt-optim-fully-reshardable "
+    {"--save x --save-interval 2 --dist-ckpt-optim-fully-reshardable "
      "--distrib-optim-fully-reshardable-mem-efficient",
      "optimizer.saves_fully_reshardable", "false"},
     {"--group-query-attention", "model.num_query_groups", "1"},
@@ -475,9 +477,11 @@ static void test_megatron__decreases_a_batch(void **state)
     me_config *config = job_of(job);
     assert_int_equal(me_config_finish(config, 1, NULL), ME_ERR_CONFIG);
     me_config_destroy(config);
-    char decreased[sizeof(job) + 40];
+    char decreased[sizeof(job) + 80];
     (void)snprintf(decreased, sizeof(decreased),
-                   "%s --decrease-batch-size-if-needed", job);
+                   "%s --decrease-batch-size-if-needed "
+                   "--eval-global-batch-size 4",
+                   job);
     config = job_of(decreased);
     assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
     assert_int_equal(config->train.global_batch_size, 4);

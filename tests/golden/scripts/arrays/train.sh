@@ -48,4 +48,4 @@ torchrun "${DISTRIBUTED[@]}" pretrain_gpt.py \
     "${TRAINING[@]}" \
     "${DATA[@]}" \
     --tensor-model-parallel-size "$TP" \
-    --save "$OUT/checkpoints" 2>&1 | tee "$OUT/logs/train.log"
+    --save "$OUT/checkpoints" --save-interval 1000 2>&1 | tee "$OUT/logs/train.log"
