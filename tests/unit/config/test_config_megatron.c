@@ -469,20 +469,15 @@ static void test_megatron__takes_what_float_takes(void **state)
 static void test_megatron__decreases_a_batch(void **state)
 {
     (void)state;
-    static const char job[] =
-        "--global-batch-size 6 --micro-batch-size 4 --num-layers 2 "
-        "--hidden-size 8 --num-attention-heads 1 --seq-length 16 "
-        "--max-position-embeddings 16 --vocab-size 128 --bf16 "
-        "--transformer-impl local --attention-backend flash";
-    me_config *config = job_of(job);
+#define JOB                                                                    \
+    "--global-batch-size 6 --micro-batch-size 4 --num-layers 2 --hidden-size " \
+    "8 --num-attention-heads 1 --seq-length 16 --max-position-embeddings 16 "  \
+    "--vocab-size 128 --bf16 --transformer-impl local "
+    me_config *config = job_of(JOB);
     assert_int_equal(me_config_finish(config, 1, NULL), ME_ERR_CONFIG);
     me_config_destroy(config);
-    char decreased[sizeof(job) + 80];
-    (void)snprintf(decreased, sizeof(decreased),
-                   "%s --decrease-batch-size-if-needed "
-                   "--eval-global-batch-size 4",
-                   job);
-    config = job_of(decreased);
+    config = job_of(
+        JOB "--decrease-batch-size-if-needed --eval-global-batch-size 4");
     assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
     assert_int_equal(config->train.global_batch_size, 4);
     me_config_destroy(config);
