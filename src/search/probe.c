@@ -370,12 +370,12 @@ me_status me_probes_find(const me_candidates *candidates, const me_config *job,
     p->keys = me_alloc(n_candidates, sizeof(char *), "probes");
     p->items = me_alloc(n_candidates, sizeof *p->items, "probes");
     p->first = me_alloc(n_candidates, sizeof *p->first, "probes");
-    me_status status =
-        list == NULL || p->of == NULL || p->keys == NULL || p->items == NULL ||
-                p->first == NULL
-            ? fail_probes(diag)
-            : make_keys(candidates, job, p->kind, diag, list, &n);
-    if (status == ME_OK) {
+    const bool has_room = list != NULL && p->of != NULL && p->keys != NULL &&
+                          p->items != NULL && p->first != NULL;
+    const me_status status =
+        has_room ? make_keys(candidates, job, p->kind, diag, list, &n)
+                 : fail_probes(diag);
+    if (status == ME_OK && has_room) {
         memset(p->of, 0xff, n_candidates * sizeof *p->of);
         if (n > 1) {
             qsort(list, n, sizeof *list, compare_keys);

@@ -28,13 +28,15 @@ static inline uint64_t command_with_fault(command_run *run, const me_cli *cli,
                                           me_diag *diag)
 {
     me_transport *transport = NULL;
+    me_cli began = *cli;
+    began.lost = me_alloc_lost();
     assert_int_equal(me_transport_local_create(&transport), ME_OK);
     if (nth % 2 == 0) {
         me_alloc_fail_at(nth == 0 ? UINT64_MAX : nth);
     } else {
         me_alloc_fail_once(nth);
     }
-    *code_out = run(transport, cli, diag);
+    *code_out = run(transport, &began, diag);
     const uint64_t requests = me_alloc_count();
     me_alloc_fail_at(0);
     me_transport_destroy(transport);

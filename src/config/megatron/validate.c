@@ -5,10 +5,12 @@
 #include <string.h>
 
 /** The options of one kind that have no default. */
-/** Which a command must say (_check_arg_is_not_none()), and a file need not. */
+/** Which a command that gives the model must say (_check_arg_is_not_none()), and a
+ *  file need not. */
 static bool lacks_positions(const me_config *config)
 {
     return me_megatron_validates(config) &&
+           me_flag_list_has(&config->modelled, "--seq-length") &&
            !me_config_is_set(config, "model.max_position_embeddings") &&
            !me_flag_list_has(&config->not_modelled, "--use-checkpoint-args");
 }
