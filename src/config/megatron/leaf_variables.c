@@ -3,7 +3,12 @@
 
 #include "config/config_private.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum {
+    NAME_BYTES = 128
+};
 
 bool me_leaf_has_part(const char *path, const char *const *words)
 {
@@ -15,6 +20,28 @@ bool me_leaf_has_part(const char *path, const char *const *words)
             }
         }
         at += n + (at[n] == '.');
+    }
+    return false;
+}
+
+bool me_leaf_ends(const char *whole, const char *path)
+{
+    const size_t n = strlen(whole);
+    const size_t m = strlen(path);
+    return n >= m && strcmp(whole + n - m, path) == 0 &&
+           (n == m || whole[n - m - 1] == '.');
+}
+
+bool me_leaf_is_named(const me_yaml_leaf *leaf, const char *names)
+{
+    for (const char *at = names; *at != '\0';) {
+        char name[NAME_BYTES];
+        const size_t n = strcspn(at, "|");
+        (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
+        if (me_leaf_ends(leaf->path, name)) {
+            return true;
+        }
+        at += n + (at[n] == '|');
     }
     return false;
 }

@@ -17,6 +17,13 @@
  *  Local. */
 bool me_leaf_has_part(const char *path, const char *const *words);
 
+/** Is @p path the end of @p whole, at a dot? Local. */
+bool me_leaf_ends(const char *whole, const char *path);
+
+/** Is one of @p names, with bars between them, the leaf's key or the end of its
+ *  path? Local. */
+bool me_leaf_is_named(const me_yaml_leaf *leaf, const char *names);
+
 /** Does the leaf stand in a section of environment variables? Local. */
 bool me_leaf_is_variable(const me_yaml_leaf *leaf);
 

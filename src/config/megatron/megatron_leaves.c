@@ -4,7 +4,6 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/flags.h"
-#include "config/megatron/leaf_variables.h"
 #include "config/megatron/megatron_arguments.h"
 
 #include <stdio.h>
@@ -31,6 +30,7 @@ typedef struct reading {
     const me_yaml_leaf **leaves; /**< of each word */
     me_str unknown;
     int n_unknown;
+    bool has_unknown_value; /**< of a key that is known */
     uint64_t nodes;
     uint64_t per_node;
 } reading;
@@ -52,14 +52,6 @@ static me_status add(reading *r, const me_yaml_leaf *leaf, const char *word)
     return r->words[r->n_words++] != NULL
                ? ME_OK
                : me_fail(r->diag, ME_ERR_NOMEM, "no memory for a job's words");
-}
-
-bool me_leaf_ends(const char *whole, const char *path)
-{
-    const size_t n = strlen(whole);
-    const size_t m = strlen(path);
-    return n >= m && strcmp(whole + n - m, path) == 0 &&
-           (n == m || whole[n - m - 1] == '.');
 }
 
 /** The leaf that `${name}` means: its whole path, or the end of one. */
@@ -110,20 +102,6 @@ static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
     }
     *value_out = value;
     return ME_OK;
-}
-
-bool me_leaf_is_named(const me_yaml_leaf *leaf, const char *names)
-{
-    for (const char *at = names; *at != '\0';) {
-        char name[FLAG_BYTES];
-        const size_t n = strcspn(at, "|");
-        (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
-        if (me_leaf_ends(leaf->path, name)) {
-            return true;
-        }
-        at += n + (at[n] == '|');
-    }
-    return false;
 }
 
 static bool is_quiet(const reading *r, const me_yaml_leaf *leaf)
@@ -227,6 +205,21 @@ static bool find_switch(const me_yaml_leaf *leaf, bool *value_out)
     return *value_out || strcmp(value, "0") == 0;
 }
 
+/** Tell of a leaf that nobody knows, or whose value nobody knows. */
+static void tell_unknown(reading *r, const me_yaml_leaf *leaf,
+                         const char *value)
+{
+    r->has_unknown_value |= value != NULL;
+    if (r->n_unknown++ < NAMES_SHOWN) {
+        me_str_append(&r->unknown, r->n_unknown == 1 ? "" : ", ");
+        me_str_append_clean(&r->unknown, leaf->key, strlen(leaf->key));
+        if (value != NULL) {
+            me_str_append(&r->unknown, " = ");
+            me_str_append_clean(&r->unknown, value, strlen(value));
+        }
+    }
+}
+
 static void keep_unknown(reading *r, const me_yaml_leaf *leaf)
 {
     char name[FLAG_BYTES];
@@ -237,10 +230,7 @@ static void keep_unknown(reading *r, const me_yaml_leaf *leaf)
         (me_yaml_bool(leaf, &value) && !value)) {
         return;
     }
-    if (r->n_unknown++ < NAMES_SHOWN) {
-        me_str_append(&r->unknown, r->n_unknown == 1 ? "" : ", ");
-        me_str_append_clean(&r->unknown, leaf->key, strlen(leaf->key));
-    }
+    tell_unknown(r, leaf, NULL);
 }
 
 /** The row of @p fields for the leaf; @p value NULL: whatever it is. */
@@ -276,6 +266,16 @@ static bool matters(const reading *r, const me_yaml_leaf *leaf)
     return field != NULL
                ? !(field->value == NULL && field->flags[0] == '\0')
                : find_flag(name, &flag) && flag.kind != ME_FLAG_NO_EFFECT;
+}
+
+/** Is the key a flag's name, or the opposite of one? */
+static bool is_flags_name(const me_yaml_leaf *leaf)
+{
+    char name[FLAG_BYTES];
+    char negation[FLAG_BYTES];
+    me_flag flag;
+    name_flag(leaf, name);
+    return find_flag(name, &flag) || find_negation(name, negation);
 }
 
 /** A key that is a flag's name, or the opposite of one. */
@@ -332,10 +332,13 @@ static me_status add_flags(reading *r, const me_yaml_leaf *leaf,
 static me_status take_field(reading *r, const me_yaml_leaf *leaf,
                             const me_yaml_field *field)
 {
+    const bool has_path =
+        strchr(field->key, '.') != NULL && strchr(field->key, '|') == NULL;
+    const char *name = has_path ? field->key : leaf->key;
     const me_status status =
         field->note == NULL
             ? ME_OK
-            : me_config_add_not_modelled(r->config, leaf->key, field->note,
+            : me_config_add_not_modelled(r->config, name, field->note,
                                          field->effect, r->diag);
     return status == ME_OK ? add_flags(r, leaf, field->flags) : status;
 }
@@ -365,6 +368,11 @@ static me_status take(reading *r, const me_yaml_leaf *leaf)
         value = is_true ? "true" : "false";
     }
     const me_yaml_field *field = find_field(r, leaf, last_part(value));
+    if (field == NULL && find_field(r, leaf, NULL) != NULL &&
+        !is_flags_name(leaf)) {
+        tell_unknown(r, leaf, value); // a value that no row has
+        return ME_OK;
+    }
     return field == NULL ? take_flag(r, leaf) : take_field(r, leaf, field);
 }
 
@@ -390,7 +398,9 @@ static void place(const reading *r, me_diag *diag)
 /** Keys that nobody knows, of which the file may expect anything. */
 static me_status note_unknown(reading *r)
 {
-    const me_effect effect = ME_EITHER(SOME);
+    const me_effect some = ME_EITHER(SOME);
+    const me_effect any = ME_EITHER(ANY);
+    const me_effect effect = r->has_unknown_value ? any : some;
     char note[256];
     if (r->n_unknown == 0) {
         return ME_OK;

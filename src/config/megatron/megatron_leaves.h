@@ -12,6 +12,7 @@
 
 #include "base/yaml_text.h"
 #include "config/config.h"
+#include "config/megatron/leaf_variables.h"
 
 /**
  * A field of the configuration that no flag has the name of. The first that
@@ -48,13 +49,6 @@ typedef struct me_trainer {
     const char *const *quiet;        /**< beside me_yaml_quiet; NULL: none */
     const me_leaf_default *defaults; /**< ends with a NULL key; NULL: none */
 } me_trainer;
-
-/** Is @p path the end of @p whole, at a dot? Local. */
-bool me_leaf_ends(const char *whole, const char *path);
-
-/** Is one of @p names, with bars between them, the leaf's key or the end of its
- *  path? Local. */
-bool me_leaf_is_named(const me_yaml_leaf *leaf, const char *names);
 
 /**
  * Read a job. Keys that are neither flags nor fields are listed as not modelled,

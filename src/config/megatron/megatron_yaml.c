@@ -4,9 +4,11 @@
 #include "base/input.h"
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/launch_hosts.h"
 #include "config/megatron/megatron_leaves.h"
 #include "config/megatron/trainers.h"
 #include "config/megatron/yaml_presets.h"
+#include "config/rank_counts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,36 +46,122 @@ static const me_trainer *trainer_of(const me_yaml *yaml)
     return is_flags ? &flag_trainer : &trainer;
 }
 
-/** The number of the first leaf that bears one of the names, or 0. */
-static uint64_t find_number(const me_yaml *yaml, const char *names)
+/** The last leaf that bears one of the names and says something, or NULL. */
+static const me_yaml_leaf *find_leaf(const me_yaml *yaml, const char *names)
 {
+    const me_yaml_leaf *found = NULL;
     for (size_t i = 0; i < yaml->count; i++) {
         const me_yaml_leaf *leaf = &yaml->leaves[i];
-        uint64_t number = 0;
-        if (me_leaf_is_named(leaf, names) && leaf->n_values == 1 &&
-            me_parse_u64(leaf->values[0], &number) == ME_OK && number > 0 &&
-            number < RANKS_MAX) {
-            return number;
+        if (me_leaf_is_named(leaf, names) && leaf->n_values > 0 &&
+            !me_yaml_is_null(leaf)) {
+            found = leaf;
         }
     }
-    return 0;
+    return found;
+}
+
+/** Nodes or processes of a node: a number, `2:4` of which FlagScale takes the
+ *  first, or Lightning's list of devices. @return 0: it is not said, or, which
+ *  leaves the world open, says no number */
+static me_status read_count(me_config *config, const me_yaml *yaml,
+                            const char *names, uint64_t *count_out,
+                            me_diag *diag)
+{
+    char text[24];
+    const me_yaml_leaf *leaf = find_leaf(yaml, names);
+    *count_out = 0;
+    if (leaf == NULL) {
+        return ME_OK;
+    }
+    if (leaf->is_list) {
+        *count_out = (uint64_t)leaf->n_values;
+        return ME_OK;
+    }
+    (void)snprintf(text, sizeof text, "%.*s",
+                   (int)strcspn(leaf->values[0], ":"), leaf->values[0]);
+    if (me_parse_u64(text, count_out) == ME_OK && *count_out > 0 &&
+        *count_out < RANKS_MAX) {
+        return ME_OK;
+    }
+    *count_out = 0;
+    return me_config_leave_world_open(
+        config, diag,
+        "%.80s:%d: %.60s: %.40s: memest cannot tell how many ranks that are: "
+        "give the number, or memest's --world-size",
+        leaf->where, leaf->line, leaf->path, leaf->values[0]);
+}
+
+/** FlagScale's runner takes no more nodes than its host file has, and no more
+ *  processes than slots (flagscale/runner, get_nnodes()). */
+static me_status read_hosts(me_config *config, const me_yaml *yaml,
+                            uint64_t *nodes, uint64_t *per_node, me_diag *diag)
+{
+    const me_yaml_leaf *leaf = find_leaf(yaml, "runner.hostfile");
+    me_host_pool pool = {.arena = config->own->text};
+    me_diag why = {.status = ME_OK};
+    if (leaf == NULL) {
+        return ME_OK;
+    }
+    const me_status status = me_host_pool_read(&pool, leaf->values[0], &why);
+    if (status == ME_ERR_IO) {
+        return *nodes != 0 && *per_node != 0
+                   ? me_config_assume(config, diag,
+                                      "the host file %.120s, which is not "
+                                      "here, has the %llu nodes of nnodes",
+                                      leaf->values[0],
+                                      (unsigned long long)*nodes)
+                   : me_config_leave_world_open(
+                         config, diag,
+                         "%.80s:%d: %.60s: %.120s: %.80s; it says how many "
+                         "ranks there are: give nnodes and nproc_per_node, or "
+                         "memest's --world-size",
+                         leaf->where, leaf->line, leaf->path, leaf->values[0],
+                         why.text);
+    }
+    if (status != ME_OK) {
+        return me_fail_at(diag, status, why.where, why.line, "%s", why.text);
+    }
+    const uint64_t slots = me_host_pool_slots_each(&pool);
+    if (*nodes == 0 || *nodes > pool.count) {
+        *nodes = pool.count;
+    }
+    if (slots != 0 && (*per_node == 0 || *per_node > slots)) {
+        *per_node = slots;
+    }
+    return *per_node != 0 ? ME_OK
+                          : me_config_leave_world_open(
+                                config, diag,
+                                "%.120s: its hosts have different slots: give "
+                                "nproc_per_node, or memest's --world-size",
+                                leaf->values[0]);
 }
 
 /** Ranks: FlagScale's runner, NeMo's trainer, else what calls itself so. */
 static me_status set_ranks(me_config *config, const me_yaml *yaml,
                            me_diag *diag)
 {
-    const uint64_t nodes = find_number(yaml, "runner.nnodes|trainer.num_nodes");
-    const uint64_t per_node =
-        find_number(yaml, "runner.nproc_per_node|trainer.devices");
-    const uint64_t ranks = find_number(yaml, "world_size");
-    if (nodes == 0 && per_node == 0 && ranks != 0) {
-        return me_trainer_set_ranks(config, 1, ranks, diag);
+    uint64_t nodes = 0;
+    uint64_t per_node = 0;
+    const char *before = config->own->world_is_open;
+    me_status status = read_count(
+        config, yaml, "runner.nnodes|trainer.num_nodes", &nodes, diag);
+    if (status == ME_OK) {
+        status =
+            read_count(config, yaml, "runner.nproc_per_node|trainer.devices",
+                       &per_node, diag);
     }
-    return nodes == 0 && per_node == 0
-               ? ME_OK
-               : me_trainer_set_ranks(config, nodes == 0 ? 1 : nodes,
-                                      per_node == 0 ? 1 : per_node, diag);
+    if (status == ME_OK) {
+        status = read_hosts(config, yaml, &nodes, &per_node, diag);
+    }
+    if (status == ME_OK && nodes == 0 && per_node == 0) {
+        status = read_count(config, yaml, "world_size", &per_node, diag);
+    }
+    if (status != ME_OK || (nodes == 0 && per_node == 0) ||
+        config->own->world_is_open != before) {
+        return status;
+    }
+    return me_trainer_set_ranks(config, nodes == 0 ? 1 : nodes,
+                                per_node == 0 ? 1 : per_node, diag);
 }
 
 /** Files that the job names and that are nowhere. */
