@@ -148,8 +148,8 @@ static bool has_open_geglu(const me_config *config)
 static bool has_other_params_norm(const me_config *config)
 {
     return config->train.log_params_norm &&
-           (is_local(config) || config->parallel.torch_fsdp2 ||
-            config->parallel.megatron_fsdp);
+           (config->impl.importable == ME_IMPORTABLE_NONE ||
+            config->parallel.torch_fsdp2 || config->parallel.megatron_fsdp);
 }
 
 /** Modules get their memory later then, one after the other. */
