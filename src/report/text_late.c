@@ -115,17 +115,26 @@ static void join(late_row *to, const late_row *row)
     to->most = me_max_u64(to->most, row->most);
 }
 
+/** Of each result the stage of its lowest rank: one walk over the ranks. The
+ *  caller's. */
+static int32_t *find_stages(const me_report *report)
+{
+    int32_t *stages =
+        me_alloc((size_t)report->n_results + 1, sizeof *stages, "text.stages");
+    for (int32_t i = report->world_size - 1; stages != NULL && i >= 0; i--) {
+        stages[report->ranks[i].result] = report->ranks[i].place.pp;
+    }
+    return stages;
+}
+
 /** Shards that begin elsewhere make hundreds of rows of the same stages.
+ *  @param stages  of each result
  *  @return rows that are left */
-static size_t by_stage(const me_report *report, late_row *rows, size_t n)
+static size_t by_stage(const int32_t *stages, late_row *rows, size_t n)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        int32_t rank = 0;
-        while (report->ranks[rank].result != rows[i].result) {
-            rank++;
-        }
-        rows[i].stage = report->ranks[rank].place.pp;
+        rows[i].stage = stages[rows[i].result];
         size_t at = 0;
         while (at < kept && rows[at].stage != rows[i].stage) {
             at++;
@@ -152,8 +161,15 @@ static me_status print_late(const me_report *report, const late_table *table,
     if (n_rows == 0) {
         return ME_OK;
     }
+    if (n_rows > ROWS_MAX) {
+        int32_t *stages = find_stages(report);
+        if (stages == NULL) {
+            return ME_ERR_NOMEM;
+        }
+        n_rows = by_stage(stages, rows, n_rows);
+        me_free(stages);
+    }
     me_str_append(text, table->head);
-    n_rows = n_rows > ROWS_MAX ? by_stage(report, rows, n_rows) : n_rows;
     return me_table_print(
         ME_FIELDS_TABLE(columns, 0, table->schema, rows, n_rows), text);
 }
