@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
 #include "report/fit.h"
 #include "report/quantity.h"
 #include "report/table.h"
@@ -87,7 +88,8 @@ static const me_column columns[] = {
     {"flags to paste", NULL, false, false, get_flags},
 };
 
-static void append_tried(const me_fit *fit, me_str *text)
+/** @param is_all  nobody else says more */
+static void append_tried(const me_fit *fit, bool is_all, me_str *text)
 {
     me_str_printf(text, "  tried: %d change%s; %d", (int)fit->n_tried,
                   me_plural((uint64_t)fit->n_tried), (int)fit->n_over);
@@ -97,15 +99,14 @@ static void append_tried(const me_fit *fit, me_str *text)
         me_str_printf(text, ", %d the same as one above", (int)fit->n_equal);
     }
     if (fit->n_left > 0) {
-        me_str_printf(text,
-                      ", %d may fit and were not simulated on all ranks "
-                      "(memest fit tries more)",
-                      (int)fit->n_left);
+        me_str_printf(
+            text, ", %d may fit and were not simulated on all ranks%s",
+            (int)fit->n_left, is_all ? "" : " (memest fit tries more)");
     }
     me_str_append(text, "\n");
 }
 
-static void append_nothing(const me_fit *fit, me_str *text)
+static void append_nothing(const me_fit *fit, bool is_all, me_str *text)
 {
     me_str_append(text, "\nNothing that was tried makes it fit");
     if (fit->closest != NULL) {
@@ -114,7 +115,7 @@ static void append_nothing(const me_fit *fit, me_str *text)
         me_str_printf(text, " GiB:\n  %s", fit->closest);
     }
     me_str_append(text, "\n");
-    append_tried(fit, text);
+    append_tried(fit, is_all, text);
 }
 
 static void append_title(const me_fit *fit, me_str *text)
@@ -126,10 +127,6 @@ static void append_title(const me_fit *fit, me_str *text)
     }
     me_str_append(text, ", each simulated, the fastest first (= is a tie)\n");
 }
-
-enum {
-    OFFERS_MAX = 64
-};
 
 /** Of what is shown. */
 static bool has_numerics(const me_fit *fit, size_t n)
@@ -144,33 +141,38 @@ static bool has_numerics(const me_fit *fit, size_t n)
 
 static size_t count_shown(const me_fit *fit, size_t most)
 {
-    const size_t limit = most == 0 || most > OFFERS_MAX ? OFFERS_MAX : most;
-    return fit->n_offers < limit ? fit->n_offers : limit;
+    return most == 0 || fit->n_offers < most ? fit->n_offers : most;
 }
 
 me_status me_fit_table(const me_report *report, size_t most,
                        me_table_printer print, me_str *text)
 {
     const me_fit *fit = report->fit;
-    fit_row rows[OFFERS_MAX];
     const size_t n = count_shown(fit, most);
+    fit_row *rows = me_alloc(n + 1, sizeof *rows, "text.fit");
+    if (rows == NULL) {
+        return ME_ERR_NOMEM;
+    }
     for (size_t i = 0; i < n; i++) {
         rows[i] = (fit_row){.offer = &fit->offers[i], .before = report};
     }
     me_table table = *ME_TABLE(columns, rows, n);
     table.narrow = "step by;margin;";
     table.ends_in_shell = true;
-    return print(&table, text);
+    const me_status status = print(&table, text);
+    me_free(rows);
+    return status;
 }
 
 me_status me_fit_text(const me_report *report, size_t most, me_str *text)
 {
     const me_fit *fit = report->fit;
+    const bool is_all = most == 0;
     if (fit == NULL) {
         return ME_OK;
     }
     if (fit->n_offers == 0) {
-        append_nothing(fit, text);
+        append_nothing(fit, is_all, text);
         return me_str_status(text);
     }
     const size_t n = count_shown(fit, most);
@@ -183,6 +185,6 @@ me_status me_fit_text(const me_report *report, size_t most, me_str *text)
     if (has_numerics(fit, n)) {
         me_str_append(text, "  (#) losses come out otherwise\n");
     }
-    append_tried(fit, text);
+    append_tried(fit, is_all, text);
     return status == ME_OK ? me_str_status(text) : status;
 }
