@@ -148,64 +148,6 @@ void me_page_end(me_str *page)
     me_str_append(page, "</script>\n</body>\n</html>\n");
 }
 
-void me_chart_row_begin(me_chart_rows *rows)
-{
-    me_str_append(&rows->text, rows->count == 0 ? "[" : ",\n[");
-    rows->count++;
-}
-
-void me_chart_row_end(me_chart_rows *rows)
-{
-    me_str_append(&rows->text, "]");
-}
-
-/** A cell is not the first one of its row if something stands before it. */
-static void begin_cell(me_chart_rows *rows)
-{
-    const me_str *text = &rows->text;
-    if (text->length > 0 && text->text[text->length - 1] != '[') {
-        me_str_append(&rows->text, ",");
-    }
-}
-
-void me_chart_number(me_chart_rows *rows, uint64_t number)
-{
-    begin_cell(rows);
-    if (number == UINT64_MAX) {
-        me_str_append(&rows->text, "null");
-    } else {
-        me_str_printf(&rows->text, "%" PRIu64, number);
-    }
-}
-
-void me_chart_integer(me_chart_rows *rows, int64_t number)
-{
-    begin_cell(rows);
-    me_str_printf(&rows->text, "%" PRId64, number);
-}
-
-void me_chart_text(me_chart_rows *rows, const char *text)
-{
-    begin_cell(rows);
-    me_str_append(&rows->text, "\"");
-    for (; *text != '\0'; text++) {
-        if (*text == '\n') {
-            me_str_append(&rows->text, "\\n");
-        } else if (*text == '"' || *text == '\\') {
-            me_str_printf(&rows->text, "\\u%04x", (unsigned)*text);
-        } else {
-            me_str_append_n(&rows->text, is_shown(*text) ? text : "?", 1);
-        }
-    }
-    me_str_append(&rows->text, "\"");
-}
-
-void me_chart_rows_fini(me_chart_rows *rows)
-{
-    me_str_fini(&rows->text);
-    rows->count = 0;
-}
-
 /** Set the value of one signal. */
 static bool set_signal(json_t *spec, const char *name, json_t *value)
 {

@@ -45,10 +45,26 @@ void me_page_end(me_str *page);
 
 /** @} */
 
-/** The rows of a chart's data set, numbers and texts in the order of columns. */
+enum {
+    ME_CHART_COLUMNS_MAX = 32
+};
+
+/** The rows of a chart's data set, numbers and texts in the order of columns. They
+ *  are packed, as page.js reads them: a number is the difference from the one
+ *  above it, a text that was there before is its index among the texts, and a
+ *  row ends with its last cell that differs. */
 typedef struct me_chart_rows {
     me_str text; /**< of the rows, as JSON */
     uint64_t count;
+    size_t column;                       /**< of the next cell */
+    size_t kept;                         /**< of the text's length: up to the
+                                              last cell that differs */
+    uint64_t last[ME_CHART_COLUMNS_MAX]; /**< the number above */
+    bool has_text[ME_CHART_COLUMNS_MAX]; /**< the column is one of texts */
+    me_str texts;     /**< as they are written, each with a NUL behind it */
+    uint32_t *starts; /**< where each begins; owned */
+    uint32_t n_texts;
+    uint32_t texts_capacity;
 } me_chart_rows;
 
 /** Begin and end a row; cells come between. Local. */

@@ -51,8 +51,10 @@ static me_status append_row(const me_table *table, size_t row,
             me_str_printf(page, "<td style=\"padding-left: %dem\">",
                           depth_of(table, row) + 1);
         } else {
-            me_str_append(page,
-                          c->is_number ? "<td class=\"number\">" : "<td>");
+            const bool is_shell = table->ends_in_shell && i + 1 == n_columns;
+            me_str_append(page, is_shell       ? "<td class=\"shell\">"
+                                : c->is_number ? "<td class=\"number\">"
+                                               : "<td>");
         }
         me_html_append(page, me_str_text(&cell));
         me_str_append(page, "</td>");

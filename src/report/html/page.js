@@ -13,9 +13,32 @@ function complain(place, error) {
     place.textContent = "This chart could not be drawn: " + error;
 }
 
+/** Rows as they are written hold differences: of numbers to the one above, of
+ *  texts that were there the index; cells that are left out are those above. */
+function unpack(table) {
+    const texts = [];
+    const is_text = [];
+    const above = table.columns.map(() => 0);
+    const read = (cell, i) => {
+        if (typeof cell === "string") {
+            is_text[i] = true;
+            above[i] = texts.push(cell) - 1;
+        } else if (is_text[i]) {
+            above[i] = cell ?? above[i];
+        } else if (cell === null) {
+            return null;
+        } else {
+            above[i] += cell ?? 0;
+        }
+        return is_text[i] ? texts[above[i]] : above[i];
+    };
+    table.rows = table.rows.map((row) => above.map((_, i) => read(row[i], i)));
+}
+
 /** Rows as arrays become objects with the columns' names. */
 function fill(spec, data) {
     for (const [name, table] of Object.entries(data)) {
+        unpack(table);
         const name_row = (row) =>
             Object.fromEntries(table.columns.map((key, i) => [key, row[i]]));
         spec.data.find((one) => one.name === name).values =

@@ -74,9 +74,70 @@ static void test_page__writes_rows_as_json(void **state)
     }
     assert_string_equal(me_str_text(&rows.text),
                         "[\"a\\u0022\\u005c\\n?<\",null,0],\n"
-                        "[\"a\\u0022\\u005c\\n?<\",7,-1]");
+                        "[0,7,-1]");
     assert_int_equal(rows.count, 2);
     me_chart_rows_fini(&rows);
+}
+
+/* Differences, indices, and no more cells than differ from those above. */
+static void test_page__packs_rows(void **state)
+{
+    (void)state;
+
+    const struct {
+        const char *a;
+        const char *b;
+        uint64_t number;
+        int64_t integer;
+    } cells[] = {
+        {"x", "x", 1000, -1}, {"x", "x", 1000, -1}, {"x", "y", 900, -1},
+        {"y", "z", 900, 3},   {"x", "z", 901, -4},
+    };
+
+    me_chart_rows rows = {.count = 0};
+    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+        me_chart_row_begin(&rows);
+        me_chart_text(&rows, cells[i].a);
+        me_chart_text(&rows, cells[i].b);
+        me_chart_number(&rows, cells[i].number);
+        me_chart_integer(&rows, cells[i].integer);
+        me_chart_row_end(&rows);
+    }
+    // Texts in the order in which they are written: x, x of the second column
+    // (whose first word has to be one), y, z.
+    assert_string_equal(me_str_text(&rows.text), "[\"x\",\"x\",1000,-1],\n"
+                                                 "[],\n"
+                                                 "[0,\"y\",-100],\n"
+                                                 "[2,\"z\",0,4],\n"
+                                                 "[0,3,1,-7]");
+    me_chart_rows_fini(&rows);
+}
+
+static void get_shell(const void *line, me_str *cell)
+{
+    (void)line;
+    me_str_append(cell, "--set a=1");
+}
+
+/* Words to paste are not cut where the page ends: they are broken. */
+static void test_page__breaks_words_to_paste(void **state)
+{
+    (void)state;
+    const row rows[] = {{"a", -1}};
+    const me_column columns[] = {{"name", NULL, false, false, get_name},
+                                 {"flags", NULL, false, false, get_shell}};
+    me_str page = {0};
+    assert_int_equal(me_page_table(&(me_table){.columns = columns,
+                                               .n_columns = 2,
+                                               .rows = rows,
+                                               .n_rows = 1,
+                                               .row_bytes = sizeof *rows,
+                                               .ends_in_shell = true},
+                                   &page),
+                     ME_OK);
+    assert_non_null(strstr(me_str_text(&page),
+                           "<td>a</td><td class=\"shell\">--set a=1</td>"));
+    me_str_fini(&page);
 }
 
 static void test_page__draws_only_what_is_there(void **state)
@@ -114,6 +175,8 @@ int main(void)
         cmocka_unit_test(test_page__begins_with_an_escaped_title),
         cmocka_unit_test(test_page__indents_rows_of_a_tree),
         cmocka_unit_test(test_page__writes_rows_as_json),
+        cmocka_unit_test(test_page__packs_rows),
+        cmocka_unit_test(test_page__breaks_words_to_paste),
         cmocka_unit_test(test_page__draws_only_what_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
