@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     ROWS_MAX = 20000, /* parts of all ranks, beyond which no rank is added */
@@ -92,12 +93,33 @@ static void add_row(memory *m, int32_t rank, const me_course_part *part,
     me_chart_row_end(rows);
 }
 
+/** Before its first action a rank has what the iteration before left it. */
+static void add_beginning(memory *m, int32_t rank, const me_timed_part *first)
+{
+    const me_rank_result *result = result_of(m->report, rank);
+    const me_course_part *part = &result->course[0];
+    me_course_part wait = {
+        .name = "wait",
+        .chunk = -1,
+        .microbatch = ME_NO_MICROBATCH,
+        .requested = {.peak = part->requested.begin,
+                      .end = part->requested.begin},
+        .reserved = {.peak = part->reserved.begin},
+    };
+    memcpy(wait.end_by_category, result->course_begin_by_category,
+           sizeof wait.end_by_category);
+    if (first->start_ns > 0) {
+        add_row(m, rank, &wait, 0, first->start_ns / 1000, "");
+    }
+}
+
 /** Microseconds, so that numbers stay short; between parts a rank waits, and
  *  keeps what it has. */
 static void add_timed(memory *m, int32_t rank, const me_timed_course *course,
                       uint64_t peak_bytes, const char *tensors)
 {
     bool has_peak = false;
+    add_beginning(m, rank, &course->parts[0]);
     for (uint32_t i = 0; i < course->n_parts; i++) {
         const me_timed_part *timed = &course->parts[i];
         const int64_t before = i == 0 ? 0 : course->parts[i - 1].end_ns;

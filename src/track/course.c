@@ -25,6 +25,9 @@ void me_course_begin(me_course *course, const me_peaks *now)
     course->left_out = 0;
     course->since = *now;
     course->last = *now;
+    if (course->live != NULL) {
+        me_live_by_category(course->live, course->begin_by_category);
+    }
 }
 
 void me_course_raise(me_course *course, const me_peaks *span)
@@ -145,6 +148,10 @@ me_status me_course_copy(const me_course *course, me_rank_result *result)
     if (course->n_parts > 0) {
         memcpy(result->course, course->parts,
                course->n_parts * sizeof *result->course);
+    }
+    if (course->n_parts > 0) {
+        memcpy(result->course_begin_by_category, course->begin_by_category,
+               sizeof result->course_begin_by_category);
     }
     result->n_course = course->n_parts;
     result->course_left_out = course->left_out;

@@ -27,9 +27,10 @@ typedef struct me_peaks {
 
 /** All zero is one that keeps nothing. */
 typedef struct me_course {
-    bool keeps;            /**< somebody wants it */
-    const me_live *live;   /**< what is live, by category; borrowed */
-    bool is_on;            /**< the iteration runs */
+    bool keeps;          /**< somebody wants it */
+    const me_live *live; /**< what is live, by category; borrowed */
+    bool is_on;          /**< the iteration runs */
+    uint64_t begin_by_category[ME_CATEGORY_COUNT]; /**< when it began */
     bool is_action;        /**< the open part is an action */
     bool is_phase;         /**< the open part is a phase */
     me_course_part open;   /**< meaningless unless one of the two */

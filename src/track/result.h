@@ -200,6 +200,8 @@ typedef struct me_rank_result {
     me_volume_result volume[ME_GROUP_COUNT][ME_COLLECTIVE_COUNT];
     me_course_part *course; /**< of the steady iteration, if it was kept */
     uint32_t n_course;
+    uint64_t course_begin_by_category[ME_CATEGORY_COUNT]; /**< requested, when
+                                   the iteration began; 0 without a course */
     uint32_t course_left_out; /**< parts after ME_COURSE_MAX ones; the last one
                                    kept, "other", has their peak */
     me_arena *arena;

@@ -119,6 +119,10 @@ static void test_course__follows_the_steady_iteration(void **state)
         assert_true(part->reserved.begin == ME_BYTES_UNKNOWN);
     }
     assert_int_equal(result->course_left_out, 0);
+    for (unsigned i = 0; i < ME_CATEGORY_COUNT; i++) {
+        assert_int_equal(result->course_begin_by_category[i],
+                         i == ME_CATEGORY_GRADIENT ? 50 : 0);
+    }
     assert_int_equal(me_rank_result_peak(result)->requested_bytes, 650);
     me_rank_result_destroy(result);
     me_tracker_destroy(tracker);
