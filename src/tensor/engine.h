@@ -331,6 +331,9 @@ bool me_grad_enable(me_engine *e, bool enable);
 /** Add a module below @p parent (0: at the top); @p name is copied.
  *  @return its index, 0 after a failure of the engine */
 me_module_id me_module_add(me_engine *e, me_module_id parent, const char *name);
+/** As me_module_add(), with its class (me_module_set_class()). */
+me_module_id me_module_add_as(me_engine *e, me_module_id parent,
+                              const char *name, const char *class_name);
 /** As me_module_add() with a number for a name, as in a ModuleList. */
 me_module_id me_module_add_index(me_engine *e, me_module_id parent,
                                  uint32_t index);

@@ -66,6 +66,14 @@ me_module_id me_module_add(me_engine *e, me_module_id parent, const char *name)
     return e->tree.count++;
 }
 
+me_module_id me_module_add_as(me_engine *e, me_module_id parent,
+                              const char *name, const char *class_name)
+{
+    const me_module_id module = me_module_add(e, parent, name);
+    me_module_set_class(e, module, class_name);
+    return module;
+}
+
 me_module_id me_module_add_index(me_engine *e, me_module_id parent,
                                  uint32_t index)
 {

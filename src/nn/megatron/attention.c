@@ -28,7 +28,8 @@ void me_attention_create(me_nn *nn, me_module_id parent,
     const uint64_t d = c->kv_channels;
     const uint64_t heads = c->num_attention_heads;
     me_attention *a = attention;
-    a->module = me_module_add(nn->e, parent, "self_attention");
+    a->module =
+        me_module_add_as(nn->e, parent, "self_attention", "SelfAttention");
     me_core_attention_create(nn, a->module, &a->core_attention);
     a->linear_proj =
         me_row_linear_create(nn, &(me_linear_spec){

@@ -252,7 +252,11 @@ static void create_softmax_offset(me_nn *nn, me_core_attention *core)
 void me_core_attention_create(me_nn *nn, me_module_id parent,
                               me_core_attention *core)
 {
-    core->module = me_module_add(nn->e, parent, "core_attention");
+    core->module =
+        me_module_add_as(nn->e, parent, "core_attention",
+                         nn->config->impl.transformer == ME_TRANSFORMER_LOCAL
+                             ? "DotProductAttention"
+                             : "TEDotProductAttention");
     core->section = (me_section){.nn = nn, .run = run_section, .self = core};
     core->fp8 = me_fp8_module_create(nn, PRODUCTS);
     create_softmax_offset(nn, core);

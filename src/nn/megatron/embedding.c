@@ -20,8 +20,10 @@ void me_embedding_create(me_nn *nn, me_module_id parent,
 {
     const me_model_config *c = &nn->config->model;
     me_embedding_layer *l = embedding;
-    l->module = me_module_add(nn->e, parent, "embedding");
-    l->word_module = me_module_add(nn->e, l->module, "word_embeddings");
+    l->module =
+        me_module_add_as(nn->e, parent, "embedding", "LanguageModelEmbedding");
+    l->word_module = me_module_add_as(nn->e, l->module, "word_embeddings",
+                                      "VocabParallelEmbedding");
     const uint64_t rows = me_over_tensor(nn, c->padded_vocab_size);
     l->word =
         me_parameter_create(nn, &(me_parameter_spec){
@@ -33,8 +35,8 @@ void me_embedding_create(me_nn *nn, me_module_id parent,
                                     .names_its_device = true,
                                 });
     if (c->position_embedding == ME_POSITION_LEARNED_ABSOLUTE) {
-        l->position_module =
-            me_module_add(nn->e, l->module, "position_embeddings");
+        l->position_module = me_module_add_as(
+            nn->e, l->module, "position_embeddings", "Embedding");
         l->position = me_parameter_create(
             nn,
             &(me_parameter_spec){

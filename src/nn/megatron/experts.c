@@ -18,12 +18,13 @@ static void create_local(me_nn *nn, me_experts *experts)
     const me_config *c = nn->config;
     experts->local = me_engine_alloc(e, experts->count, sizeof *experts->local);
     const me_module_id list =
-        me_module_add(e, experts->module, "local_experts");
+        me_module_add_as(e, experts->module, "local_experts", "ModuleList");
     const me_mlp_spec spec = {.ffn_hidden_size = c->moe.ffn_hidden_size,
                               .is_expert = true};
     for (uint32_t i = 0; i < experts->count && me_engine_is_ok(e); i++) {
-        me_mlp_create(nn, me_module_add_index(e, list, i), &spec,
-                      &experts->local[i]);
+        const me_module_id expert = me_module_add_index(e, list, i);
+        me_module_set_class(e, expert, "MLP");
+        me_mlp_create(nn, expert, &spec, &experts->local[i]);
     }
 }
 
@@ -36,6 +37,8 @@ void me_experts_create(me_nn *nn, me_module_id parent, me_experts *experts)
         .is_grouped =
             c->moe.grouped_gemm && me_backend_of(nn)->grouped_linear != NULL,
     };
+    me_module_set_class(nn->e, experts->module,
+                        experts->is_grouped ? "TEGroupedMLP" : "SequentialMLP");
     experts->tensors =
         me_engine_alloc(nn->e, 3 * (size_t)experts->count, sizeof(me_tensor *));
     experts->padded =

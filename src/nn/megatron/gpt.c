@@ -18,8 +18,8 @@ static void create_output_layer(me_gpt *gpt)
     const me_model_config *c = &nn->config->model;
     gpt->is_tied = !c->untie_embeddings_and_output_weights;
     if (gpt->is_tied && gpt->spec.pre_process) {
-        gpt->output_layer.module =
-            me_module_add(nn->e, gpt->spec.parent, "output_layer");
+        gpt->output_layer.module = me_module_add_as(
+            nn->e, gpt->spec.parent, "output_layer", "ColumnParallelLinear");
         gpt->output_layer.weight = gpt->embedding.word;
         gpt->output_layer.nn = nn;
         return;

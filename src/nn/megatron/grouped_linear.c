@@ -75,7 +75,10 @@ void me_grouped_linear_create(me_nn *nn, const me_linear_spec *spec,
         is_row_parallel ? spec->inputs / parts : spec->inputs;
     me_grouped_linear l = {
         .nn = nn,
-        .module = me_module_add(e, spec->parent, spec->name),
+        .module =
+            me_module_add_as(e, spec->parent, spec->name,
+                             is_row_parallel ? "TERowParallelGroupedLinear"
+                                             : "TEColumnParallelGroupedLinear"),
         .weights = me_engine_alloc(e, count, sizeof(me_parameter *)),
         .skip_bias_add = spec->skip_bias_add,
         .inputs =

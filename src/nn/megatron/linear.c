@@ -23,12 +23,33 @@ static uint64_t cut(const me_nn *nn, const me_linear_spec *spec, uint64_t whole)
                : me_over_tensor(nn, whole);
 }
 
+/** Is it a class of Megatron-LM's own, in core/tensor_parallel/layers.py? */
+static bool is_megatrons(const me_nn *nn, const me_linear_spec *spec)
+{
+    return spec->is_megatrons ||
+           nn->config->impl.transformer == ME_TRANSFORMER_LOCAL;
+}
+
+/** Or one of core/extensions/transformer_engine.py. */
+static const char *class_name(const me_nn *nn, const me_linear_spec *spec,
+                              bool is_row_parallel)
+{
+    if (is_megatrons(nn, spec)) {
+        return is_row_parallel ? "RowParallelLinear" : "ColumnParallelLinear";
+    }
+    return spec->is_duplicated ? "TELinear"
+           : spec->has_norm    ? "TELayerNormColumnParallelLinear"
+           : is_row_parallel   ? "TERowParallelLinear"
+                               : "TEColumnParallelLinear";
+}
+
 static me_linear create(me_nn *nn, const me_linear_spec *spec,
                         bool is_row_parallel)
 {
     me_linear linear = {
         .nn = nn,
-        .module = me_module_add(nn->e, spec->parent, spec->name),
+        .module = me_module_add_as(nn->e, spec->parent, spec->name,
+                                   class_name(nn, spec, is_row_parallel)),
         .is_row_parallel = is_row_parallel,
         .is_expert = spec->is_expert,
         .is_duplicated = spec->is_duplicated,
@@ -41,9 +62,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
         is_row_parallel ? spec->outputs : cut(nn, spec, spec->outputs);
     const uint64_t inputs =
         is_row_parallel ? cut(nn, spec, spec->inputs) : spec->inputs;
-    const bool is_megatrons =
-        spec->is_megatrons ||
-        nn->config->impl.transformer == ME_TRANSFORMER_LOCAL;
+    const bool names_its_device = is_megatrons(nn, spec);
     if (spec->has_norm) {
         static const char *const names[2] = {"layer_norm_weight",
                                              "layer_norm_bias"};
@@ -62,7 +81,7 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                     is_row_parallel ? ME_PARTITION_COLUMNS : ME_PARTITION_ROWS,
                 .is_sequence_parallel = spec->is_duplicated,
                 .is_expert = spec->is_expert,
-                .names_its_device = is_megatrons,
+                .names_its_device = names_its_device,
             });
     if (spec->has_bias) {
         linear.bias =
@@ -72,11 +91,11 @@ static me_linear create(me_nn *nn, const me_linear_spec *spec,
                                         .shape = ME_SHAPE(outputs),
                                         .is_tensor_sharded = !is_row_parallel,
                                         .is_sequence_parallel = is_row_parallel,
-                                        .names_its_device = is_megatrons,
+                                        .names_its_device = names_its_device,
                                     });
     }
     me_fp8_quantize_parameter(nn, linear.fp8, linear.weight);
-    if (!is_megatrons) {
+    if (!names_its_device) {
         linear.overlap = me_te_overlap_of(nn, &linear, spec->name);
     }
     return linear;

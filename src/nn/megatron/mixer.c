@@ -76,7 +76,8 @@ static void create_mlp(me_nn *nn, me_module_id parent, int32_t number,
         .ffn_hidden_size = nn->config->model.ffn_hidden_size,
         .has_norm = me_norms_are_fused(nn),
     };
-    me_mlp_create(nn, me_module_add(nn->e, parent, "mlp"), &spec, self);
+    me_mlp_create(nn, me_module_add_as(nn->e, parent, "mlp", "MLP"), &spec,
+                  self);
 }
 
 static me_tensor *run_mlp(me_nn *nn, void *self, me_tensor *x,
@@ -95,7 +96,8 @@ static me_parameter *mlp_bias(const void *self)
 static void create_experts(me_nn *nn, me_module_id parent, int32_t number,
                            void *self)
 {
-    me_moe_layer_create(nn, me_module_add(nn->e, parent, "mlp"), number, self);
+    me_moe_layer_create(nn, me_module_add_as(nn->e, parent, "mlp", "MoELayer"),
+                        number, self);
 }
 
 static me_tensor *run_experts(me_nn *nn, void *self, me_tensor *x,

@@ -339,7 +339,10 @@ void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
 {
     const me_model_config *c = &nn->config->model;
     me_multi_latent_attention *a = attention;
-    a->module = me_module_add(nn->e, parent, "self_attention");
+    a->module =
+        me_module_add_as(nn->e, parent, "self_attention",
+                         fuses_down_projections(nn) ? "FusedMLASelfAttention"
+                                                    : "MLASelfAttention");
     me_core_attention_create(nn, a->module, &a->core_attention);
     a->rotary_pos_emb = me_engine_alloc(nn->e, 1, sizeof *a->rotary_pos_emb);
     if (a->rotary_pos_emb == NULL) {

@@ -99,6 +99,7 @@ static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
     me_mtp_layer *l = layer;
     const bool before = me_fp8_init_enter(nn, -1);
     l->module = me_module_add_index(nn->e, parent, (uint32_t)index);
+    me_module_set_class(nn->e, l->module, "MultiTokenPredictionLayer");
     l->enorm = me_norm_create(nn, l->module, "enorm", h);
     l->hnorm = me_norm_create(nn, l->module, "hnorm", h);
     l->eh_proj = me_column_linear_create(nn, &(me_linear_spec){
@@ -119,14 +120,17 @@ void me_mtp_block_create(me_nn *nn, me_module_id parent, me_mtp_block *block)
 {
     const me_model_config *c = &nn->config->model;
     const int32_t count = c->mtp_use_repeated_layer ? 1 : c->mtp_num_layers;
-    *block = (me_mtp_block){.module = me_module_add(nn->e, parent, "mtp")};
+    *block =
+        (me_mtp_block){.module = me_module_add_as(nn->e, parent, "mtp",
+                                                  "MultiTokenPredictionBlock")};
     block->layers =
         me_engine_alloc(nn->e, (size_t)count, sizeof *block->layers);
     if (block->layers == NULL) {
         return;
     }
     block->num_layers = count;
-    const me_module_id layers = me_module_add(nn->e, block->module, "layers");
+    const me_module_id layers =
+        me_module_add_as(nn->e, block->module, "layers", "ModuleList");
     for (int32_t i = 0; i < count; i++) {
         create_layer(nn, layers, i, &block->layers[i]);
     }

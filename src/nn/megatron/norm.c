@@ -36,17 +36,25 @@ me_norm me_norm_of(me_nn *nn, me_module_id module, uint64_t size,
 
 static const char *const own_names[2] = {"weight", "bias"};
 
+/** TENorm and WrappedTorchNorm both make one of these. */
+static me_module_id add_module(me_nn *nn, me_module_id parent, const char *name)
+{
+    return me_module_add_as(nn->e, parent, name,
+                            has_bias[nn->config->model.normalization]
+                                ? "LayerNorm"
+                                : "RMSNorm");
+}
+
 me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
                        uint64_t size)
 {
-    return me_norm_of(nn, me_module_add(nn->e, parent, name), size, own_names);
+    return me_norm_of(nn, add_module(nn, parent, name), size, own_names);
 }
 
 me_norm me_norm_create_final(me_nn *nn, me_module_id parent, uint64_t size)
 {
     return create(nn, me_final_norm_backend_of(nn),
-                  me_module_add(nn->e, parent, "final_layernorm"), size,
-                  own_names);
+                  add_module(nn, parent, "final_layernorm"), size, own_names);
 }
 
 me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)

@@ -38,7 +38,7 @@ void me_router_create(me_nn *nn, me_module_id parent, me_router *router)
     const uint64_t experts = c->moe.num_experts;
     *router = (me_router){
         .nn = nn,
-        .module = me_module_add(nn->e, parent, "router"),
+        .module = me_module_add_as(nn->e, parent, "router", "TopKRouter"),
     };
     router->weight = parameter(nn, router, "weight",
                                ME_SHAPE(experts, c->model.hidden_size));

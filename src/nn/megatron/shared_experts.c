@@ -25,7 +25,8 @@ void me_shared_experts_create(me_nn *nn, me_module_id parent, int32_t layer,
                               me_shared_experts *shared)
 {
     const me_moe_options *c = &nn->config->moe;
-    const me_module_id module = me_module_add(nn->e, parent, "shared_experts");
+    const me_module_id module =
+        me_module_add_as(nn->e, parent, "shared_experts", "SharedExpertMLP");
     *shared = (me_shared_experts){.nn = nn};
     if (c->shared_expert_gate) { // the module's own, before those below it
         shared->gate_weight = me_parameter_create(

@@ -79,6 +79,7 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
     const bool before = me_fp8_init_enter(nn, number);
     layer->module = module;
     layer->number = number;
+    me_module_set_class(nn->e, module, "TransformerLayer");
     layer->graph = me_graph_module_create(nn);
     const uint32_t first_parameter = nn->parameters->count;
     layer->attention.mixer = me_attention_mixer(nn);
@@ -355,7 +356,7 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
     me_engine *e = nn->e;
     const size_t count = num_layers < 0 ? 0 : (size_t)num_layers;
     *block = (me_transformer_block){
-        .module = me_module_add(e, parent, "decoder"),
+        .module = me_module_add_as(e, parent, "decoder", "TransformerBlock"),
         .num_layers = num_layers,
         .has_final_layernorm = has_final_layernorm,
     };
@@ -366,7 +367,8 @@ void me_transformer_block_create(me_nn *nn, me_module_id parent,
         return;
     }
     create_offload(nn, block);
-    const me_module_id layers = me_module_add(e, block->module, "layers");
+    const me_module_id layers =
+        me_module_add_as(e, block->module, "layers", "ModuleList");
     for (int32_t i = 0; i < num_layers; i++) {
         me_transformer_layer_create(
             nn, me_module_add_index(e, layers, (uint32_t)(first_layer + i)),
