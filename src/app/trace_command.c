@@ -57,6 +57,7 @@ static me_status read_snapshot(void *self, const me_traced *traced,
         return status;
     }
     const me_memory_snapshot snapshot = {
+        .rank = rank_of(t->cli),
         .trace = traced->trace,
         .tree = traced->tree,
         .n_entries = traced->n_entries,

@@ -70,6 +70,9 @@ static void pair_unknown(me_diff *d, int32_t asked)
     if (!is_a || !is_b) {
         rank = unknown_rank(is_b ? d->a : d->b, asked);
     }
+    if (asked < 0 && is_a != is_b && (is_b ? d->a : d->b)->n_ranks > 1) {
+        d->guessed = is_b ? d->b : d->a;
+    }
     const me_profile_rank *a = is_a ? d->a->ranks : find_rank(d->a, rank);
     const me_profile_rank *b = is_b ? d->b->ranks : find_rank(d->b, rank);
     if (a != NULL && b != NULL) {
@@ -151,6 +154,26 @@ static int by_rank(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/** Nothing can be compared. */
+static me_status fail_unpaired(const me_profile *a, const me_profile *b,
+                               int32_t asked, me_diag *diag)
+{
+    if (asked >= 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--rank %d: not both of %s and %s have it", (int)asked,
+                       a->name, b->name);
+    }
+    if (a->n_ranks == 1 && b->n_ranks == 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s is of rank %d, and %s of rank %d: what is compared "
+                       "is of the same rank",
+                       a->name, (int)a->ranks[0].rank, b->name,
+                       (int)b->ranks[0].rank);
+    }
+    return me_fail(diag, ME_ERR_CONFIG, "%s and %s have no rank in common",
+                   a->name, b->name);
+}
+
 me_status me_diff_init(const me_profile *a, const me_profile *b, int32_t rank,
                        me_diag *diag, me_diff *diff_out)
 {
@@ -166,12 +189,7 @@ me_status me_diff_init(const me_profile *a, const me_profile *b, int32_t rank,
     }
     if (d.n_pairs == 0) {
         me_diff_fini(&d);
-        return rank >= 0 ? me_fail(diag, ME_ERR_CONFIG,
-                                   "--rank %d: not both of %s and %s have it",
-                                   (int)rank, a->name, b->name)
-                         : me_fail(diag, ME_ERR_CONFIG,
-                                   "%s and %s have no rank in common", a->name,
-                                   b->name);
+        return fail_unpaired(a, b, rank, diag);
     }
     qsort(d.pairs, d.n_pairs, sizeof *d.pairs, by_rank);
     if (compare_calls(&d) != ME_OK) {

@@ -37,8 +37,10 @@ typedef struct me_diff {
     const me_profile *b;
     me_diff_pair *pairs; /**< by rank; owned */
     uint32_t n_pairs;
-    uint32_t n_alone[2];    /**< ranks that only one of them has */
-    uint64_t largest_bytes; /**< of all quantities, beyond what is rounded */
+    const me_profile *guessed; /**< does not say whose memory it shows, and is
+                                    taken for that of rank 0 of several; NULL */
+    uint32_t n_alone[2];       /**< ranks that only one of them has */
+    uint64_t largest_bytes;    /**< of all quantities, beyond what is rounded */
     me_diff_calls calls;
 } me_diff;
 

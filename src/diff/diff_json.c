@@ -111,9 +111,11 @@ me_status me_diff_json(const me_diff *diff, me_str *text)
         ranks = me_json_push(ranks, make_pair(diff, &diff->pairs[i]));
     }
     json_t *root = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "first", make_source(diff->a),
-        "second", make_source(diff->b), "first_options", make_options(diff->a),
-        "second_options", make_options(diff->b), "largest_bytes",
+        "{s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}", "first",
+        make_source(diff->a), "second", make_source(diff->b),
+        "taken_for_rank_0", diff->guessed == NULL ? NULL : diff->guessed->name,
+        "first_options", make_options(diff->a), "second_options",
+        make_options(diff->b), "largest_bytes",
         me_json_bytes(diff->largest_bytes), "calls", make_calls(&diff->calls),
         "ranks", ranks);
     return me_json_append(root, JSON_INDENT(1), text);

@@ -312,14 +312,29 @@ static void print_source(const char *place, const me_profile *p, me_str *text)
 {
     me_str_printf(text, "%s ", place);
     me_str_append_clean(text, p->name, strlen(p->name));
-    me_str_printf(text, ": %s, %u rank%s\n", p->source, (unsigned)p->n_ranks,
-                  p->n_ranks == 1 ? "" : "s");
+    if (p->n_ranks == 1 && p->ranks[0].rank >= 0) {
+        me_str_printf(text, ": %s, rank %d\n", p->source,
+                      (int)p->ranks[0].rank);
+    } else {
+        me_str_printf(text, ": %s, %u rank%s\n", p->source,
+                      (unsigned)p->n_ranks, p->n_ranks == 1 ? "" : "s");
+    }
+}
+
+static void print_guess(const me_profile *guessed, me_str *text)
+{
+    if (guessed != NULL) {
+        me_str_append_clean(text, guessed->name, strlen(guessed->name));
+        me_str_append(text, " does not say whose memory it shows: taken for "
+                            "rank 0 (--rank says another)\n");
+    }
 }
 
 me_status me_diff_text(const me_diff *diff, me_str *text)
 {
     print_source("first: ", diff->a, text);
     print_source("second:", diff->b, text);
+    print_guess(diff->guessed, text);
     if (diff->n_alone[0] + diff->n_alone[1] > 0) {
         me_str_printf(text, "ranks that only one has: %u and %u\n",
                       (unsigned)diff->n_alone[0], (unsigned)diff->n_alone[1]);

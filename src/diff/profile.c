@@ -233,12 +233,13 @@ me_status me_profile_lines(me_profile *profile, FILE *file,
 static const me_profile_reader *const readers[] = {
     &me_pickle_reader_of_snapshots, &me_report_reader,
     &me_json_reader_of_snapshots,   &me_nvidia_smi_reader,
+    &me_nvidia_smi_nameless_reader, &me_nvidia_smi_monitor_reader,
     &me_megatron_log_reader,        &me_torchtitan_log_reader,
 };
 
 enum {
     N_READERS = sizeof readers / sizeof readers[0],
-    FIRST_LOG = 4, /* of those: what tells it may stand anywhere */
+    FIRST_LOG = 6, /* of those: what tells it may stand anywhere */
     OVERLAP = 256  /* of pieces, so that none cuts it */
 };
 
@@ -283,8 +284,9 @@ static me_status find_reader(FILE *file, const char *path, me_diag *diag,
                : me_fail_at(diag, ME_ERR_SYNTAX, path, 0,
                             "is no memest report (--format json), memory "
                             "snapshot of PyTorch's, log with Megatron-LM's or "
-                            "torchtitan's lines on memory, or CSV of "
-                            "nvidia-smi");
+                            "torchtitan's lines on memory, or samples of "
+                            "nvidia-smi (--query-gpu=index,memory.used "
+                            "--format=csv, dmon or pmon -s m)");
 }
 
 /** What the file is, and what stands in it. */

@@ -27,6 +27,8 @@ extern const me_profile_reader me_json_reader_of_snapshots;
 extern const me_profile_reader me_megatron_log_reader;
 extern const me_profile_reader me_torchtitan_log_reader;
 extern const me_profile_reader me_nvidia_smi_reader;
+extern const me_profile_reader me_nvidia_smi_nameless_reader;
+extern const me_profile_reader me_nvidia_smi_monitor_reader;
 
 /** Does a text stand in those bytes? */
 bool me_head_has(const char *head, size_t length, const char *text);
@@ -37,6 +39,17 @@ bool me_head_has(const char *head, size_t length, const char *text);
 me_status me_profile_lines(me_profile *profile, FILE *file,
                            me_status (*line)(me_profile *profile, char *text,
                                              int number, me_diag *diag),
+                           me_diag *diag) ME_MUST_CHECK;
+
+/** The number that begins at @p text behind blanks, in bytes; false: there is
+ *  none. */
+bool me_log_bytes(const char *text, double unit, uint64_t *bytes_out);
+
+/** The whole number behind @p mark in a line; @p missing where there is none. */
+int32_t me_log_number(const char *line, const char *mark, int32_t missing);
+
+/** @return ME_ERR_NOMEM, with the file's name */
+me_status me_log_no_memory(const me_profile *profile,
                            me_diag *diag) ME_MUST_CHECK;
 
 #endif /* MEMEST_DIFF_PROFILE_READ_H */

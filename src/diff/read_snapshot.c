@@ -19,7 +19,7 @@ enum {
 static const char *const keys[] = {
     "segments",      "device_traces", "action",  "addr",           "size",
     "blocks",        "state",         "address", "requested_size", "device",
-    "user_metadata", "frames",        "name",    "filename"};
+    "user_metadata", "frames",        "name",    "filename",       "rank"};
 
 /** The reading, and the stack that is read. */
 typedef struct reading {
@@ -247,14 +247,26 @@ static me_status read_segments(void *self, me_diag *diag,
 
 static me_status read_root(reading *r, me_diag *diag)
 {
-    me_json_field fields[] = {{.key = "segments", read_segments},
-                              {.key = "device_traces", read_traces}};
+    enum {
+        SEGMENTS,
+        TRACES,
+        RANK,
+        N_FIELDS
+    };
+
+    me_json_field fields[N_FIELDS] = {
+        [SEGMENTS] = {.key = "segments", read_segments},
+        [TRACES] = {.key = "device_traces", read_traces},
+        [RANK] = {.key = "rank"}}; // of memest's own
     me_json_token token;
     me_status status = me_json_next(r->json, diag, &token);
     if (status == ME_OK && token.kind == ME_JSON_OBJECT) {
-        status = me_json_read_object(r->json, diag, fields, 2, r);
+        status = me_json_read_object(r->json, diag, fields, N_FIELDS, r);
     }
-    if (status == ME_OK && (!fields[1].is_there || !r->has_trace)) {
+    if (fields[RANK].is_number && fields[RANK].number <= INT32_MAX) {
+        r->t.rank = (int32_t)fields[RANK].number;
+    }
+    if (status == ME_OK && (!fields[TRACES].is_there || !r->has_trace)) {
         return me_fail_at(diag, ME_ERR_SYNTAX, r->t.profile->name, 0,
                           "a memory snapshot without a trace: record one with "
                           "torch.cuda.memory._record_memory_history()");
@@ -264,7 +276,7 @@ static me_status read_root(reading *r, me_diag *diag)
 
 static me_status read_json(me_profile *profile, FILE *file, me_diag *diag)
 {
-    reading r = {.t = {.profile = profile}};
+    reading r = {.t = {.profile = profile, .rank = -1}};
     r.json = me_json_reader_create("", 0, file, profile->name);
     me_status status =
         r.json == NULL ? no_memory(&r, diag) : read_root(&r, diag);

@@ -243,7 +243,7 @@ static me_status list_peak(me_trace_reading *t, uint32_t at,
 me_status me_trace_finish(me_trace_reading *t)
 {
     me_status status = add_early(t);
-    me_profile_rank *rank = me_profile_rank_add(t->profile, -1);
+    me_profile_rank *rank = me_profile_rank_add(t->profile, t->rank);
     if (status != ME_OK || rank == NULL) {
         return ME_ERR_NOMEM;
     }

@@ -25,6 +25,7 @@ typedef struct me_trace_call {
 /** The reading. All zero but for the profile is its beginning. */
 typedef struct me_trace_reading {
     me_profile *profile;
+    int32_t rank;     /**< whose memory it is; -1: nobody says */
     me_str label;     /**< of the block that is read */
     int32_t category; /**< of it */
     char **labels;

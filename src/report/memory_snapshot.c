@@ -216,6 +216,7 @@ me_status me_memory_snapshot_write(const me_memory_snapshot *snapshot,
         write_segments(&x);
         write_traces(&x);
         write_settings(&x);
+        number(&x, "rank", (uint64_t)snapshot->rank);
         me_plain_key(&x.w, "external_annotations");
         me_plain_open(&x.w, false);
         me_plain_close(&x.w);

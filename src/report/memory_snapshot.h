@@ -18,6 +18,8 @@
 
 /** What is written. All borrowed. */
 typedef struct me_memory_snapshot {
+    int32_t rank; /**< whose it is: PyTorch has no place for it, and passes the
+                       key over */
     const me_memory_trace *trace;
     uint32_t n_entries; /**< of it, that are written: the first ones */
     const me_module_tree *tree;

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Samples of nvidia-smi: CSV of --query-gpu, with its header and with units or
+ * without, and the tables of `nvidia-smi dmon` and `pmon`. */
+#include "diff/profile_read.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const double mib = 1048576.0;
+
+enum {
+    MAX_COLUMNS = 64,
+    LINE_BYTES = 1024
+};
+
+static bool is_csv(const char *head, size_t length)
+{
+    const char *end = memchr(head, '\n', length);
+    const size_t line = end == NULL ? length : (size_t)(end - head);
+    return me_head_has(head, line, "memory.used [MiB]");
+}
+
+/** Where a field of a line of CSV begins; NULL: it has fewer. */
+static const char *find_field(const char *line, int column)
+{
+    const char *at = line;
+    for (int i = 0; i < column && at != NULL; i++) {
+        at = strchr(at, ',');
+        at = at == NULL ? NULL : at + 1;
+    }
+    return at == NULL ? NULL : at + strspn(at, " ");
+}
+
+/** Which column is called so; -1: none. */
+static int find_column(const char *header, const char *name)
+{
+    const size_t length = strlen(name);
+    for (int i = 0; i < MAX_COLUMNS; i++) {
+        const char *field = find_field(header, i);
+        if (field == NULL) {
+            return -1;
+        }
+        if (strncmp(field, name, length) == 0 &&
+            strchr(",\r\n", field[length]) != NULL) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/** A sample: of the GPU of that index, which is taken for the rank. */
+static me_status add_sample(me_profile *profile, const char *line, int index,
+                            int used, int number, me_diag *diag)
+{
+    const char *at = find_field(line, used);
+    uint64_t bytes = 0;
+    if (at == NULL || !me_log_bytes(at, mib, &bytes)) {
+        return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
+                          "no number of MiB in the column memory.used");
+    }
+    const char *gpu = index < 0 ? NULL : find_field(line, index);
+    me_profile_rank *rank = me_profile_rank_add(
+        profile, gpu == NULL ? -1 : me_log_number(gpu, "", -1));
+    if (rank == NULL) {
+        return me_log_no_memory(profile, diag);
+    }
+    me_profile_raise(rank, ME_QUANTITY_DEVICE_PEAK, bytes);
+    return ME_OK;
+}
+
+static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
+{
+    char line[1024];
+    me_status status = ME_OK;
+    profile->rounding = (uint64_t)mib;
+    if (fgets(line, sizeof line, file) == NULL) {
+        return ME_OK;
+    }
+    const int used = find_column(line, "memory.used [MiB]");
+    const int index = find_column(line, "index");
+    for (int number = 2; status == ME_OK && used >= 0; number++) {
+        if (fgets(line, sizeof line, file) == NULL) {
+            break;
+        }
+        if (line[strspn(line, " \r\n")] != '\0') {
+            status = add_sample(profile, line, index, used, number, diag);
+        }
+    }
+    return status;
+}
+
+const me_profile_reader me_nvidia_smi_reader = {"samples of nvidia-smi", is_csv,
+                                                read_csv};
+
+/** Is the field a number with or without a unit, a time, or what there is none
+ *  of? Names have letters. */
+static bool is_value(const char *field, size_t length)
+{
+    static const char *const units[] = {"", " MiB", " %", " W", " MHz", " C"};
+    const size_t digits = strspn(field, "0123456789./:- ");
+    size_t number = digits < length ? digits : length;
+    while (number > 0 && field[number - 1] == ' ') {
+        number--;
+    }
+    for (size_t i = 0; number > 0 && i < sizeof units / sizeof *units; i++) {
+        if (strlen(units[i]) == length - number &&
+            strncmp(field + number, units[i], length - number) == 0) {
+            return true;
+        }
+    }
+    return length == 5 && strncmp(field, "[N/A]", 5) == 0;
+}
+
+/** Lines of values as `noheader` leaves them: which one is memory.used they do
+ *  not say. */
+static bool is_nameless(const char *head, size_t length)
+{
+    char line[LINE_BYTES];
+    const char *end = memchr(head, '\n', length);
+    const size_t n = end == NULL ? length : (size_t)(end - head);
+    if (n >= sizeof line || n == 0) {
+        return false;
+    }
+    memcpy(line, head, n);
+    line[n] = '\0';
+    line[strcspn(line, "\r")] = '\0';
+    bool has_whole = false;
+    int n_fields = 0;
+    for (const char *at = line; at != NULL; at = find_field(at, 1)) {
+        const size_t field = strcspn(at, ",");
+        if (!is_value(at, field)) {
+            return false;
+        }
+        has_whole = has_whole || isdigit((unsigned char)*at) != 0;
+        n_fields++;
+    }
+    return has_whole && (n_fields > 1 || strstr(line, " MiB") != NULL);
+}
+
+static me_status refuse_nameless(me_profile *profile, FILE *file, me_diag *diag)
+{
+    (void)file;
+    return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, 1,
+                      "samples of nvidia-smi without names of columns: leave "
+                      "noheader out, or put the line that it left out before "
+                      "them, such as 'index, memory.used [MiB]'");
+}
+
+const me_profile_reader me_nvidia_smi_nameless_reader = {
+    "samples of nvidia-smi", is_nameless, refuse_nameless};
+
+/** Columns of a table of `dmon` or `pmon`; -1: not known. */
+typedef struct monitor {
+    int gpu;
+    int used;
+} monitor;
+
+/** The next word of a line whose words are apart by blanks, or by commas
+ *  (--format csv). @return its length; 0: none is left */
+static size_t next_word(const char **at)
+{
+    *at += strspn(*at, " ,\t");
+    return strcspn(*at, " ,\t\r\n");
+}
+
+static const char *word_at(const char *line, int column)
+{
+    const char *at = line;
+    for (int i = 0;; i++) {
+        const size_t length = next_word(&at);
+        if (length == 0) {
+            return NULL;
+        }
+        if (i == column) {
+            return at;
+        }
+        at += length;
+    }
+}
+
+/** `# gpu   fb  bar1`, which comes again and again, above a line of units. */
+static bool read_names(const char *line, monitor *m)
+{
+    const char *at = line + strspn(line, "# ");
+    monitor found = {-1, -1};
+    size_t length = next_word(&at);
+    for (int i = 0; length > 0; i++) {
+        if (length == 3 && strncmp(at, "gpu", 3) == 0) {
+            found.gpu = i;
+        } else if (length == 2 && strncmp(at, "fb", 2) == 0) {
+            found.used = i;
+        }
+        at += length;
+        length = next_word(&at);
+    }
+    if (found.gpu >= 0) {
+        *m = found;
+    }
+    return found.gpu >= 0;
+}
+
+static bool is_monitor(const char *head, size_t length)
+{
+    char line[LINE_BYTES];
+    const char *end = memchr(head, '\n', length);
+    const size_t n = end == NULL ? length : (size_t)(end - head);
+    if (n >= sizeof line || n == 0 || head[0] != '#') {
+        return false;
+    }
+    memcpy(line, head, n);
+    line[n] = '\0';
+    monitor m;
+    return read_names(line, &m);
+}
+
+/** A row; of a GPU that has none of it, "-". Of processes of one GPU that of
+ *  the largest counts, since all others are not the job's. */
+static me_status read_row(me_profile *profile, const monitor *m,
+                          const char *line, int number, me_diag *diag)
+{
+    const char *gpu = word_at(line, m->gpu);
+    const char *used = word_at(line, m->used);
+    uint64_t bytes = 0;
+    if (gpu == NULL || used == NULL) {
+        return ME_OK; // the last line of a run that was stopped
+    }
+    if (*used == '-') {
+        return ME_OK;
+    }
+    const int32_t index = me_log_number(gpu, "", -1);
+    if (index < 0 || !me_log_bytes(used, mib, &bytes)) {
+        return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
+                          "no GPU and number of MB in the columns gpu and fb");
+    }
+    me_profile_rank *rank = me_profile_rank_add(profile, index);
+    if (rank == NULL) {
+        return me_log_no_memory(profile, diag);
+    }
+    me_profile_raise(rank, ME_QUANTITY_DEVICE_PEAK, bytes);
+    return ME_OK;
+}
+
+static me_status read_monitor(me_profile *profile, FILE *file, me_diag *diag)
+{
+    char line[LINE_BYTES];
+    monitor m = {-1, -1};
+    me_status status = ME_OK;
+    profile->rounding = (uint64_t)mib;
+    for (int number = 1;
+         status == ME_OK && fgets(line, sizeof line, file) != NULL; number++) {
+        if (line[0] == '#') {
+            (void)read_names(line, &m);
+        } else if (m.used < 0) {
+            return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
+                              "a table of nvidia-smi without the column fb: "
+                              "-s m gives it");
+        } else {
+            status = read_row(profile, &m, line, number, diag);
+        }
+    }
+    return status;
+}
+
+const me_profile_reader me_nvidia_smi_monitor_reader = {
+    "samples of nvidia-smi dmon or pmon", is_monitor, read_monitor};
