@@ -138,7 +138,7 @@ int me_search(me_transport *transport, const me_cli *cli, me_diag *diag)
     if (status == ME_OK) {
         me_progress_begin(&c.progress, me_shows_progress(transport),
                           "candidates decided", 0);
-        c.progress.may_end_early = true; // bounds decide the rest at once
+        c.progress.then = ""; // bounds may decide all that is left at once
         const me_search_request request = request_of(&c);
         status = me_search_run_create(transport, &request, c.job, diag, &c.run);
         me_progress_end(&c.progress);

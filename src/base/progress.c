@@ -34,6 +34,7 @@ void me_progress_begin(me_progress *progress, bool is_wanted, const char *what,
 {
     progress->what = what;
     progress->total = total;
+    progress->then = NULL;
     progress->is_on = is_wanted && isatty(STDERR_FILENO) != 0;
     progress->start_ms = progress->is_on ? now_ms() : 0;
     atomic_init(&progress->done, 0);
@@ -47,11 +48,15 @@ int me_progress_line(const me_progress *progress, uint32_t done,
         return 0;
     }
     const uint64_t left_ms = passed_ms * (progress->total - done) / done;
+    const bool is_open = progress->then != NULL;
+    const uint64_t shown_ms =
+        is_open ? passed_ms : left_ms + SECOND_MS - 1; // not less than it is
     const int length =
-        snprintf(line, LINE, "  %u of %u %s, %s%llu s left", (unsigned)done,
+        snprintf(line, LINE, "  %u of %u %s%s%s %llu s %s", (unsigned)done,
                  (unsigned)progress->total, progress->what,
-                 progress->may_end_early ? "at most " : "",
-                 (unsigned long long)((left_ms + SECOND_MS - 1) / SECOND_MS));
+                 is_open ? progress->then : "", is_open ? ";" : ",",
+                 (unsigned long long)(shown_ms / SECOND_MS),
+                 is_open ? "so far" : "left");
     return length < LINE ? length : LINE - 1;
 }
 

@@ -15,11 +15,13 @@
 
 /** Of one thing that is done in steps. All zero shows nothing. */
 typedef struct me_progress {
-    const char *what;      /**< "programs"; static */
-    uint32_t total;        /**< steps */
-    bool is_on;            /**< somebody can see it */
-    bool may_end_early;    /**< what is left may be done in one go: the time is
-                                the most that it will take */
+    const char *what; /**< "programs"; static */
+    uint32_t total;   /**< steps */
+    bool is_on;       /**< somebody can see it */
+    const char
+        *then; /**< not NULL: how long it will go on nobody can say, since
+                           steps are unlike or others follow (", then …", or
+                           ""); static. What has passed is shown */
     uint64_t start_ms;     /**< of a clock that only goes forward */
     atomic_uint done;      /**< steps */
     atomic_ullong last_ms; /**< when the line was written last; 0: never */
@@ -38,7 +40,8 @@ void me_progress_step(me_progress *progress);
 /** All is done: the line goes. Local. */
 void me_progress_end(me_progress *progress);
 
-/** "  12 of 40 programs, 8 s left": the line after @p passed_ms; nothing before a
+/** "  12 of 40 programs, 8 s left", or "…, then others; 3 s so far": the line
+ *  after @p passed_ms; nothing before a
  *  second has passed. For me_progress_step() and its test. Local.
  *
  *  @return characters in @p line, without its end */

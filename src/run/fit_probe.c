@@ -161,6 +161,7 @@ me_status me_fit_probe(const me_fit_base *base, me_fit_trial *trials,
     probe p = {.base = base, .trials = trials};
     me_progress_begin(&p.progress, base->shows_progress, "changes tried",
                       (uint32_t)n_trials);
+    p.progress.then = ", then what may fit as a whole";
     me_workers_run(base->threads, (uint32_t)n_trials, probe_task, &p);
     me_progress_end(&p.progress);
     for (int32_t i = 0; i < n_trials; i++) {

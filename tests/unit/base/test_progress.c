@@ -22,10 +22,15 @@ static void test_progress__says_what_is_left(void **state)
     check(40, 40000, "  40 of 40 programs, 0 s left");
     check(41, 40000, "");
     me_progress progress = {
-        .what = "candidates", .total = 40, .may_end_early = true};
+        .what = "candidates decided", .total = 40, .then = ""};
     char line[80] = "";
-    line[me_progress_line(&progress, 10, 1000, line)] = '\0';
-    assert_string_equal(line, "  10 of 40 candidates, at most 3 s left");
+    line[me_progress_line(&progress, 10, 2500, line)] = '\0';
+    assert_string_equal(line, "  10 of 40 candidates decided; 2 s so far");
+    progress.what = "changes tried";
+    progress.then = ", then others";
+    line[me_progress_line(&progress, 10, 2500, line)] = '\0';
+    assert_string_equal(line,
+                        "  10 of 40 changes tried, then others; 2 s so far");
 }
 
 static void test_progress__shows_nothing_unasked(void **state)
