@@ -32,6 +32,30 @@ void me_cli_append_words(me_str *text, const char *value)
     }
 }
 
+const char *me_cli_listed(const me_cli_flag *f)
+{
+    static const struct {
+        const char *flag;
+        const char *listed;
+    } known[] = {
+        {"--model", "models"},
+        {"--device", "cards"},
+        {"--machine", "machines"},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].flag, f->name) == 0) {
+            return known[i].listed;
+        }
+    }
+    return NULL;
+}
+
+bool me_cli_takes_file(const char *value)
+{
+    return strstr(value, "FILE") != NULL;
+}
+
 void me_cli_append_schedules(me_str *text)
 {
     const me_schedule *schedule = NULL;
@@ -67,6 +91,9 @@ static void append_values(me_str *text, const me_cli_flag *f)
     case FLAG_NUMBER:
     case FLAG_COUNT:
     case FLAG_SWITCH: me_cli_append_words(text, f->value); break;
+    }
+    if (me_cli_listed(f) != NULL) {
+        me_str_printf(text, " $(_memest_names %s)", me_cli_listed(f));
     }
     me_str_append(text, "\" ;;\n");
 }
@@ -129,6 +156,12 @@ void me_cli_bash(me_str *text)
                   "# bash's completions for memest, made from its tables of "
                   "flags. Where no word\n"
                   "# fits bash completes names of files.\n"
+                  "_memest_names() # of what `memest list` lists\n"
+                  "{\n"
+                  "    \"${COMP_WORDS[0]/#\\~/$HOME}\" list \"$1\" 2> "
+                  "/dev/null |\n"
+                  "        sed -n '2,$s/^  \\([^ ]*\\) .*/\\1/p'\n"
+                  "}\n"
                   "_memest()\n"
                   "{\n"
                   "    local word=${COMP_WORDS[COMP_CWORD]} i\n"

@@ -40,6 +40,9 @@ static void append_condition(me_str *text, const me_cli_flag *f)
 static void append_values(me_str *text, const me_cli_flag *f)
 {
     me_str words = {0};
+    if (me_cli_listed(f) != NULL) {
+        me_str_printf(&words, "(__memest_names %s)", me_cli_listed(f));
+    }
     if (me_cli_takes_option(f)) {
         me_str_append(&words, "(__memest_options)");
     } else if (f->kind == FLAG_SCHEDULE) {
@@ -47,7 +50,8 @@ static void append_values(me_str *text, const me_cli_flag *f)
     } else {
         me_cli_append_words(&words, f->value);
     }
-    me_str_append(text, " -r");
+    // Where there are no files, none are offered.
+    me_str_append(text, me_cli_takes_file(f->value) ? " -r" : " -x");
     if (words.length > 0) {
         me_str_append(text, " -a ");
         append_quoted(text, me_str_text(&words));
@@ -73,7 +77,7 @@ static void append_formats(me_str *text, const me_cli_flag *f)
         me_str_printf(text, "'%s__fish_seen_subcommand_from %s'",
                       i == 0 ? "not " : "",
                       i == 0 ? me_str_text(&others) : c->name);
-        me_str_printf(text, " -l %s -r -a ", f->name + 2);
+        me_str_printf(text, " -l %s -x -a ", f->name + 2);
         append_quoted(text, me_str_text(&words));
         me_str_append(text, " -d ");
         append_quoted(text, me_cli_flag_help(c, f));
@@ -120,8 +124,8 @@ static void append_command(me_str *text, const me_cli_command *c)
     if (words.length > 0) {
         me_str_printf(text,
                       "complete -c memest -n '__fish_seen_subcommand_from "
-                      "%s' -a ",
-                      c->name);
+                      "%s'%s -a ",
+                      c->name, me_cli_takes_file(c->operand) ? "" : " -f");
         append_quoted(text, me_str_text(&words));
         me_str_append(text, "\n");
     }
@@ -134,11 +138,19 @@ void me_cli_fish(me_str *text)
     const me_cli_flag *f = NULL;
     size_t count = 0;
     const me_option *options = me_options(&count);
-    me_str_append(text, "# SPDX-License-Identifier: BSD-3-Clause\n"
-                        "# fish's completions for memest, made from its tables "
-                        "of flags.\n"
-                        "function __memest_options\n"
-                        "    printf '%s=\\n'");
+    me_str_append(text,
+                  "# SPDX-License-Identifier: BSD-3-Clause\n"
+                  "# fish's completions for memest, made from its tables "
+                  "of flags.\n"
+                  "function __memest_names # of what `memest list` lists\n"
+                  "    set -l words (commandline -opc)\n"
+                  "    set -l program (string replace -r '^~' $HOME "
+                  "$words[1])\n"
+                  "    $program list $argv[1] 2>/dev/null |\n"
+                  "        sed -n '2,$s/^  \\([^ ]*\\) .*/\\1/p'\n"
+                  "end\n"
+                  "function __memest_options\n"
+                  "    printf '%s=\\n'");
     for (size_t i = 0; i < count; i++) {
         me_str_printf(text, "%s%s", i % 3 == 0 ? " \\\n        " : " ",
                       options[i].name);

@@ -9,6 +9,7 @@
 #ifndef MEMEST_APP_CLI_PAGES_H
 #define MEMEST_APP_CLI_PAGES_H
 
+#include "app/cli_flag.h"
 #include "base/str.h"
 
 /** The manual page, in man's macros and ASCII. */
@@ -24,6 +25,13 @@ void me_cli_fish(me_str *text);
 /** The words of a placeholder, "text|json", that can be typed as they are: a
  *  space before each. */
 void me_cli_append_words(me_str *text, const char *value);
+
+/** What `memest list` has for the value of a flag, such as "models": a shell asks
+ *  the program for it, since users add their own; NULL: nothing. */
+const char *me_cli_listed(const me_cli_flag *f);
+
+/** Can a placeholder's place have a file? */
+bool me_cli_takes_file(const char *value);
 
 /** The names of all schedules, likewise. */
 void me_cli_append_schedules(me_str *text);

@@ -38,10 +38,15 @@ static void append_values(me_str *text, const me_cli_flag *f)
     } else {
         me_cli_append_words(&words, f->value);
     }
-    me_str_printf(text,
-                  words.length == 0 ? "_files; return ;;\n"
-                                    : "compadd --%s; _files; return ;;\n",
-                  me_str_text(&words));
+    if (me_cli_listed(f) != NULL) {
+        me_str_printf(text, "compadd -- ${(f)\"$(_memest_names %s)\"}; ",
+                      me_cli_listed(f));
+    }
+    if (words.length > 0) {
+        me_str_printf(text, "compadd --%s; ", me_str_text(&words));
+    }
+    me_str_append(text, me_cli_takes_file(f->value) ? "_files; return ;;\n"
+                                                    : "return ;;\n");
     me_str_fini_piece(&words, text);
 }
 
@@ -80,6 +85,10 @@ void me_cli_zsh(me_str *text)
                   "# SPDX-License-Identifier: BSD-3-Clause\n"
                   "# zsh's completions for memest, made from its tables of "
                   "flags.\n"
+                  "_memest_names() { # of what `memest list` lists\n"
+                  "    ${(Q)~words[1]} list $1 2> /dev/null |\n"
+                  "        sed -n '2,$s/^  \\([^ ]*\\) .*/\\1/p'\n"
+                  "}\n"
                   "_memest() {\n"
                   "    local command=estimate i\n"
                   "    local -a commands flags operands options formats\n"
