@@ -78,6 +78,7 @@ void me_config_destroy(me_config *config)
     }
     me_layers_release(config->layers);
     if (config->own != NULL) {
+        me_titan_said_destroy(config->own->titan);
         me_arena_destroy(config->own->text);
     }
     me_free(config->own);
@@ -131,6 +132,7 @@ me_config *me_config_clone(const me_config *config)
     memcpy(own->is_set, config->own->is_set, sizeof own->is_set);
     own->has_launch = config->own->has_launch;
     own->has_leaves = config->own->has_leaves;
+    own->paste = config->own->paste;
     own->has_other_script = config->own->has_other_script;
     own->takes_unknown = config->own->takes_unknown;
     memcpy(own->n_said, config->own->n_said, sizeof own->n_said);
@@ -145,7 +147,8 @@ me_config *me_config_clone(const me_config *config)
         &config->assumptions, &config->environment,
     };
     if (copy_vocabulary(copy, &config->own->vocabulary) != ME_OK ||
-        copy_open_world(copy, config->own->world_is_open) != ME_OK) {
+        copy_open_world(copy, config->own->world_is_open) != ME_OK ||
+        !me_titan_said_copy(copy, config->own->titan)) {
         me_config_destroy(copy);
         return NULL;
     }

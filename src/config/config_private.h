@@ -28,14 +28,23 @@ typedef struct me_vocabulary_said {
     const char *from; /**< file or name */
 } me_vocabulary_said;
 
+/** How options are said beside the words that gave the job. */
+typedef enum me_paste_form {
+    ME_PASTE_SET,       /**< `--set KEY=VALUE` of memest's */
+    ME_PASTE_MEGATRON,  /**< flags of Megatron-LM's */
+    ME_PASTE_TORCHTITAN /**< `--table.key VALUE` */
+} me_paste_form;
+
 struct me_config_private {
     me_arena *text;             /**< of the lists of flags */
     bool is_set[ME_OPTION_MAX]; /**< by its index in the option table */
     me_vocabulary_said vocabulary;
-    bool takes_unknown;        /**< see me_config_take_unknown() */
-    bool has_launch;           /**< a launch command of Megatron-LM was read */
-    bool has_leaves;           /**< a file's fields were read as its flags */
-    bool has_other_script;     /**< its script is not Megatron-LM's own */
+    bool takes_unknown;  /**< see me_config_take_unknown() */
+    bool has_launch;     /**< a launch command of Megatron-LM was read */
+    bool has_leaves;     /**< a file's fields were read as its flags */
+    me_paste_form paste; /**< how an option is said beside what was read */
+    struct me_titan_said *titan; /**< torchtitan's keys; NULL: not its job */
+    bool has_other_script;       /**< its script is not Megatron-LM's own */
     const char *world_is_open; /**< why nobody can tell how many ranks a launch
                                     command starts; NULL: it is told */
     int32_t n_said[ME_CONFIG_SAID_LISTS]; /**< entries before derived ones */
@@ -112,5 +121,15 @@ me_status me_torch_check_parallel(const me_config *config,
  *  what the job lacks (me_option_need). */
 me_status me_config_note_needless(me_config *config,
                                   me_diag *diag) ME_MUST_CHECK;
+
+/** @name What torchtitan's keys said (torchtitan/torchtitan_again.c); Local
+ *  @{ */
+void me_titan_said_destroy(struct me_titan_said *said);
+/** @return false: no memory; what there is is @p to's all the same */
+bool me_titan_said_copy(me_config *to, const struct me_titan_said *from);
+/** An option of memest's was set. @return ME_OK or ME_ERR_NOMEM */
+me_status me_titan_said_note(me_config *config, const char *name,
+                             const char *value, me_diag *diag) ME_MUST_CHECK;
+/** @} */
 
 #endif /* MEMEST_CONFIG_CONFIG_PRIVATE_H */

@@ -488,6 +488,7 @@ me_status me_config_read_launch(me_config *config, int argc,
         me_argument_words words = {argc - w.at, argv + w.at};
         status = me_argument_files_expand(config, &words, diag);
         if (status == ME_OK) {
+            config->own->paste = w.script->paste;
             status = w.script->read(config, words.argc, words.argv, diag);
         }
     }

@@ -8,7 +8,7 @@
 #ifndef MEMEST_CONFIG_LAUNCH_SCRIPT_H
 #define MEMEST_CONFIG_LAUNCH_SCRIPT_H
 
-#include "config/config.h"
+#include "config/config_private.h"
 
 /** A script of a framework's; static. */
 typedef struct me_launch_script {
@@ -16,6 +16,7 @@ typedef struct me_launch_script {
     const char *module; /**< its name after -m */
     me_status (*read)(me_config *config, int argc, const char *const *argv,
                       me_diag *diag);
+    me_paste_form paste; /**< how options are said behind it */
     const char *flag; /**< a word that tells it from others of the name; NULL:
                            none need be there */
 } me_launch_script;

@@ -2,6 +2,7 @@
 #include "base/clean.h"
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/torchtitan/torchtitan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,6 +169,9 @@ me_status me_config_set(me_config *config, const char *name, const char *value,
                         me_diag *diag)
 {
     const me_option *option = me_option_find(name);
+    if (option == NULL && me_torchtitan_has_key(config, name)) {
+        return me_torchtitan_set(config, name, value, diag);
+    }
     if (option == NULL) {
         const me_option *nearest = me_option_nearest(name);
         return me_fail(diag, ME_ERR_CONFIG,
@@ -177,7 +181,10 @@ me_status me_config_set(me_config *config, const char *name, const char *value,
                            : "unknown option '%.80s': did you mean %s?",
                        name, nearest == NULL ? "" : nearest->name);
     }
-    return me_option_set(option, config, value, &(me_origin){0}, diag);
+    const me_status status =
+        me_option_set(option, config, value, &(me_origin){0}, diag);
+    return status == ME_OK ? me_titan_said_note(config, name, value, diag)
+                           : status;
 }
 
 me_status me_config_set_assignment(me_config *config, const char *assignment,

@@ -210,6 +210,22 @@ static void append_offload(const me_config *config, me_str *text)
     }
 }
 
+/** By the name that the job has, since PyTorch looks at the older one only where
+ *  the newer one is not set; in place of what it has. */
+static void append_alloc_conf(const me_config *config, const char *value,
+                              me_str *text)
+{
+    static const char *const names[] = {"PYTORCH_ALLOC_CONF",
+                                        "PYTORCH_CUDA_ALLOC_CONF"};
+    const bool has_new = me_config_variable(config, names[0]) != NULL;
+    const char *name = names[has_new ? 0 : 1];
+    append_space(text);
+    me_str_printf(text, "%s=%s", name, value);
+    if (me_config_variable(config, name) != NULL) {
+        append_without(name, strlen(name), text);
+    }
+}
+
 /** What goes before the command. */
 static void append_variables(const me_config *config, const assignment *a,
                              me_str *text)
@@ -221,8 +237,7 @@ static void append_variables(const me_config *config, const assignment *a,
         me_str_printf(text, "%s=1", offload); // Megatron-LM asks for it
     }
     if (is_key(a, "device.alloc_conf")) {
-        append_space(text);
-        me_str_printf(text, "PYTORCH_CUDA_ALLOC_CONF=%s", a->value);
+        append_alloc_conf(config, a->value, text);
     }
 }
 
@@ -233,9 +248,30 @@ static void append_set(const assignment *a, me_str *text)
     me_str_printf(text, is_bare ? "--set %s" : "--set '%s'", a->key);
 }
 
-static void append_all(const me_config *config, const char *const *sets,
-                       int32_t n_sets, bool has_flags, me_str *text)
+/** What the launcher or memest's own flag says of ranks. */
+static void append_ranks(const assignment *a, bool has_flags, me_str *text)
 {
+    append_space(text);
+    me_str_printf(text, has_flags ? "(on %s ranks)" : "--world-size %s",
+                  a->value);
+}
+
+/** A key of torchtitan's as its flag; one that is true has no value. */
+static void append_key(const assignment *a, me_str *text)
+{
+    append_space(text);
+    me_str_append(text, "--");
+    me_str_append_n(text, a->key, a->key_length);
+    if (strcmp(a->value, "true") != 0) {
+        me_str_printf(text, " %s", a->value);
+    }
+}
+
+static void append_all(const me_config *config, const char *const *sets,
+                       int32_t n_sets, me_paste_form form, bool says_ranks,
+                       me_str *text)
+{
+    const bool has_flags = form != ME_PASTE_SET;
     bool has_recompute = false;
     bool has_offload = false;
     me_str words = {0};
@@ -247,12 +283,16 @@ static void append_all(const me_config *config, const char *const *sets,
         const assignment a = split(sets[i]);
         const bool is_distributed =
             is_key(&a, "recompute.distribute_saved_activations");
-        if (is_key(&a, "parallel.world_size") ||
-            (has_flags && is_of_group(&a, "device."))) {
-            continue;
-        }
-        if (!has_flags) {
+        if (is_key(&a, "parallel.world_size")) {
+            if (says_ranks) {
+                append_ranks(&a, has_flags, &words);
+            }
+        } else if (has_flags && is_of_group(&a, "device.")) {
+            continue; // a variable
+        } else if (!has_flags) {
             append_set(&a, &words);
+        } else if (form == ME_PASTE_TORCHTITAN) {
+            append_key(&a, &words);
         } else if (is_of_group(&a, "recompute.") && !is_distributed) {
             if (!has_recompute) {
                 append_recompute(config, &words);
@@ -275,11 +315,11 @@ static void append_all(const me_config *config, const char *const *sets,
 void me_paste_append(const me_config *config, const char *const *sets,
                      int32_t n_sets, me_str *text)
 {
-    append_all(config, sets, n_sets, config->own->has_launch, text);
+    append_all(config, sets, n_sets, config->own->paste, true, text);
 }
 
 void me_paste_append_flags(const me_config *config, const char *const *sets,
                            int32_t n_sets, me_str *text)
 {
-    append_all(config, sets, n_sets, true, text);
+    append_all(config, sets, n_sets, ME_PASTE_MEGATRON, false, text);
 }

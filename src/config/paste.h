@@ -13,10 +13,11 @@
 
 /**
  * Append what sets options beside those of a job. Of a job that a launch command
- * of Megatron-LM's gave these are its flags, after it; "(without --FLAG)" names a
- * flag that has to go, and `NAME=VALUE` at the beginning a variable that goes
- * before the command. Of any other job it is `--set KEY=VALUE` of memest's. The
- * world size is the launcher's and left out. Local.
+ * of Megatron-LM's or torchtitan's gave these are its flags, after it; "(without
+ * --FLAG)" names a flag or variable that has to go, `NAME=VALUE` at the beginning
+ * a variable that goes before the command, and "(on N ranks)" what the launcher
+ * has to say, where nothing said it. Of any other job it is `--set KEY=VALUE` of
+ * memest's. Local.
  *
  * @param config  the finished job with the options set
  * @param sets    n_sets of "KEY=VALUE"
@@ -25,7 +26,7 @@ void me_paste_append(const me_config *config, const char *const *sets,
                      int32_t n_sets, me_str *text);
 
 /** The same as flags, whoever gave the job: for a launch command that is still
- *  to be written. Local. */
+ *  to be written; the world size is the launcher's and left out. Local. */
 void me_paste_append_flags(const me_config *config, const char *const *sets,
                            int32_t n_sets, me_str *text);
 

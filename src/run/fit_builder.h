@@ -36,6 +36,7 @@ void me_fit_set(me_fit_change *change, const char *format, ...) ME_PRINTF(2, 3);
  *  @{ */
 extern const me_fit_kind me_fit_megatron_kinds[];
 extern const me_fit_kind me_fit_torch_kinds[];
+extern const me_fit_kind me_fit_torchtitan_kinds[];
 /** @} */
 
 #endif /* MEMEST_RUN_FIT_BUILDER_H */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/options.h"
+#include "config/torchtitan/torchtitan.h"
 #include "run/fit_builder.h"
 
 #include <inttypes.h>
@@ -74,7 +75,10 @@ void me_fit_changes_propose(const me_config *config,
     me_fit_builder b = {.config = config, .to = changes_out};
     changes_out->count = 0;
     add_kinds(&b, of_all);
-    add_kinds(&b, of_framework[config->framework]);
+    // What gives a job a tree of modules has keys of its own to change.
+    add_kinds(&b, me_torchtitan_of(config) != NULL
+                      ? me_fit_torchtitan_kinds
+                      : of_framework[config->framework]);
 }
 
 /** The next assignment of a list whose values have no commas but in what is no

@@ -455,6 +455,7 @@ me_status me_megatron_read(me_config *config, int argc, const char *const *argv,
         status == ME_OK ? me_flag_use_find(&uses, "--yaml-cfg") : NULL;
     config->own->has_launch = true;
     if (file != NULL) {
+        config->own->paste = ME_PASTE_SET; // which looks at no flags
         status = read_file_of(config, file->values[0], uses.count, diag);
     } else if (status == ME_OK) {
         status = apply(config, &uses, diag);

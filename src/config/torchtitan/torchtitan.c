@@ -19,8 +19,9 @@ me_status me_titan_fail(const me_titan_job *job, me_status status,
     (void)snprintf(text, sizeof text, "%.60s", value->text);
     me_text_clean(text);
     if (value->line == 0) {
-        return me_fail(job->diag, status, "%.80s %s: %s", value->name, text,
-                       what);
+        const bool is_flag = value->name[0] == '-';
+        return me_fail(job->diag, status, "%.80s%s%s: %s", value->name,
+                       is_flag ? " " : " = ", text, what);
     }
     return me_fail_at(job->diag, status, job->where, value->line,
                       "%.80s = %s: %s", value->name, text, what);
@@ -194,7 +195,7 @@ me_status me_torchtitan_read(me_config *config, const char *where,
     me_titan_job job = {
         .config = config, .versions = ME_TITAN_ALL, .diag = diag};
     const me_status status = take_file(&job, where, text, length);
-    return status == ME_OK ? me_titan_apply(&job) : status;
+    return status == ME_OK ? me_titan_keep_and_apply(&job) : status;
 }
 
 /** The type that a flag's value has as it is written: text that could be
@@ -267,12 +268,12 @@ static me_status split(const me_titan_job *job, int argc,
         }
     }
     if (argv[0][length] == '=') {
-        flag_out->value = lower(argv[0] + length + 1);
+        flag_out->value = argv[0] + length + 1;
         *n_words_out = 1;
         return ME_OK;
     }
     if (argc > 1 && strncmp(argv[1], "--", 2) != 0) {
-        flag_out->value = lower(argv[1]);
+        flag_out->value = argv[1];
         *n_words_out = 2;
         return ME_OK;
     }
@@ -302,18 +303,20 @@ static char *copy_value(me_arena *arena, const me_titan_rule *rule,
     return copy;
 }
 
-static me_status take_flag(me_titan_job *job, const flag *f)
+me_status me_titan_take_text(me_titan_job *job, const char *table,
+                             const char *key, const char *name,
+                             const char *value)
 {
     me_arena *arena = job->config->own->text;
-    const me_titan_rule *rule = me_titan_rule_find(f->table, f->key);
-    const me_titan_value value = {
-        .text = copy_value(arena, rule, f->value),
-        .name = me_arena_strdup(arena, f->name),
+    const me_titan_rule *rule = me_titan_rule_find(table, key);
+    const me_titan_value taken = {
+        .text = copy_value(arena, rule, lower(value)),
+        .name = me_arena_strdup(arena, name),
     };
-    if (value.text == NULL || value.name == NULL) {
+    if (taken.text == NULL || taken.name == NULL) {
         return me_fail(job->diag, ME_ERR_NOMEM, "no memory for the flags");
     }
-    return take(job, f->table, f->key, type_of(rule, value.text), &value);
+    return take(job, table, key, type_of(rule, taken.text), &taken);
 }
 
 static bool is_config_file(const flag *f)
@@ -344,7 +347,7 @@ static me_status take_flags(me_titan_job *job, int argc,
             }
             me_str_fini(&bytes);
         } else if (!is_config_file(&f) && !of_file) {
-            status = take_flag(job, &f);
+            status = me_titan_take_text(job, f.table, f.key, f.name, f.value);
         }
     }
     return status;
@@ -359,5 +362,5 @@ me_status me_torchtitan_read_flags(me_config *config, int argc,
     if (status == ME_OK) {
         status = take_flags(&job, argc, argv, false);
     }
-    return status == ME_OK ? me_titan_apply(&job) : status;
+    return status == ME_OK ? me_titan_keep_and_apply(&job) : status;
 }

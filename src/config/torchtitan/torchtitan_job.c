@@ -211,12 +211,9 @@ static me_status set_world(const me_titan_model *m)
     if (me_option_is_set(me_option_find("parallel.world_size"), c)) {
         return ME_OK;
     }
-    me_str text = {0};
-    me_str_printf(&text, "%llu", (unsigned long long)ranks);
-    const me_status status = me_config_set(c, "parallel.world_size",
-                                           me_str_text(&text), m->job->diag);
-    me_str_fini(&text);
-    return status;
+    char text[32];
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)ranks);
+    return me_config_set(c, "parallel.world_size", text, m->job->diag);
 }
 
 static me_status note(const me_titan_model *m)
@@ -298,11 +295,40 @@ int64_t me_titan_number(const me_titan_model *m, me_titan_field field,
     return text == NULL ? otherwise : strtoll(text, NULL, 10);
 }
 
-me_status me_titan_apply(me_titan_job *job)
+/** What others ask of it. */
+static me_torchtitan_job summarize(const me_titan_model *m)
+{
+    const char *implementation = me_titan_text(m, ME_TITAN_IMPLEMENTATION,
+                                               m->is_0_2 ? "fused" : "foreach");
+    const char *param = me_titan_text(m, ME_TITAN_PARAM_DTYPE, "bfloat16");
+    const bool is_selective = strcmp(m->checkpoint, "selective") == 0;
+    return (me_torchtitan_job){
+        .is_0_2 = m->is_0_2,
+        .batch_size = m->batch_size,
+        .replicate = m->replicate,
+        .tensor = (int64_t)m->tensor,
+        .pipeline = (int64_t)m->pipeline,
+        .is_sharded = m->is_sharded,
+        .always_reshards = strcmp(me_titan_text(m, ME_TITAN_RESHARD, "default"),
+                                  "always") == 0,
+        .is_offloaded = strcmp(me_titan_text(m, ME_TITAN_CPU_OFFLOAD, "false"),
+                               "true") == 0,
+        .is_bfloat16 = strcmp(param, "bfloat16") == 0,
+        .is_fused =
+            strcmp(implementation, "fused") == 0 ||
+            strcmp(me_titan_text(m, ME_TITAN_FUSED, "false"), "true") == 0,
+        .is_checkpointed = strcmp(m->checkpoint, "none") != 0,
+        .is_op_checkpoint = is_selective && strcmp(m->option, "op") == 0,
+        .is_full_checkpoint = strcmp(m->checkpoint, "full") == 0,
+    };
+}
+
+me_status me_titan_apply(me_titan_job *job, me_torchtitan_job *job_out)
 {
     me_titan_model m = {.job = job, .is_0_2 = me_titan_is_0_2(job)};
     me_status status = read_all(&m);
     if (status == ME_OK) {
+        *job_out = summarize(&m);
         me_titan_model_write(&m);
         status = me_str_status(&m.text);
         status = status == ME_OK

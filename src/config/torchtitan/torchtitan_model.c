@@ -71,6 +71,14 @@ static void write_block(me_titan_model *m)
     write_norm(m, "ffn_norm");
 }
 
+/** What a module of fully_shard's says that keeps what it gathered; torchtitan
+ *  passes the key over where nothing is sharded. */
+static const char *kept(const me_titan_model *m, bool keeps_gathered)
+{
+    return m->is_sharded && keeps_gathered ? " reshard_after_forward = false;"
+                                           : "";
+}
+
 /** fsdp_reshard_after_forward of releases 0.2: by default where micro-batches
  *  follow each other. */
 static bool keeps_gathered(const me_titan_model *m)
@@ -100,8 +108,7 @@ static void write_blocks(me_titan_model *m, uint64_t count, me_titan_block kind)
     me_str_printf(&m->text, "block%llu: { repeat = %llu;%s%s\n",
                   (unsigned long long)m->n_blocks++, (unsigned long long)count,
                   m->is_sharded ? " fully_shard = true;" : "",
-                  kind.keeps_unsharded ? " reshard_after_forward = false;"
-                                       : "");
+                  kept(m, kind.keeps_unsharded));
     const bool is_selective =
         strcmp(m->checkpoint, "selective") == 0 && strcmp(m->option, "op") == 0;
     if (kind.is_checkpointed) {
@@ -146,9 +153,7 @@ static void write_head(me_titan_model *m)
     const bool is_group = me_titan_has_head(m);
     if (is_group) {
         me_str_printf(&m->text, "head: { fully_shard = true;%s\n",
-                      strcmp(policy, "always") == 0
-                          ? ""
-                          : " reshard_after_forward = false;");
+                      kept(m, strcmp(policy, "always") != 0));
     }
     write_norm(m, "norm");
     write_linear(m, "output", m->flavor->dim, m->vocabulary);
@@ -159,14 +164,13 @@ static void write_head(me_titan_model *m)
 
 static void write_embedding(me_titan_model *m)
 {
-    me_str_printf(
-        &m->text,
-        "tok_embeddings: { class = \"Embedding\"; num_embeddings = "
-        "%llu; embedding_dim = %llu;%s%s };\n",
-        (unsigned long long)m->vocabulary, (unsigned long long)m->flavor->dim,
-        m->is_0_2 && m->is_sharded ? " fully_shard = true;" : "",
-        m->is_0_2 && keeps_gathered(m) ? " reshard_after_forward = false;"
-                                       : "");
+    me_str_printf(&m->text,
+                  "tok_embeddings: { class = \"Embedding\"; num_embeddings = "
+                  "%llu; embedding_dim = %llu;%s%s };\n",
+                  (unsigned long long)m->vocabulary,
+                  (unsigned long long)m->flavor->dim,
+                  m->is_0_2 && m->is_sharded ? " fully_shard = true;" : "",
+                  kept(m, m->is_0_2 && keeps_gathered(m)));
 }
 
 /** Transformer, or what a stage has of it. */
@@ -195,7 +199,7 @@ static void write_transformer(me_titan_model *m, uint64_t stage)
 static void write_module(me_titan_model *m)
 {
     me_str_printf(&m->text, "module: { device = \"meta\";%s\n",
-                  m->is_0_2 ? "" : " reshard_after_forward = false;");
+                  kept(m, !m->is_0_2));
     me_titan_plan_write(m);
     if (m->stages == 1) {
         write_transformer(m, 0);

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "config/config.h"
 #include "config/torchtitan/toml.h"
+#include "config/torchtitan/torchtitan.h"
 
 /** Which torchtitan a key is of: bits. */
 enum {
@@ -116,6 +117,15 @@ static inline bool me_titan_is_0_2(const me_titan_job *job)
 }
 
 /** Write the job as a `.cfg` file describes it, and read that. Local. */
-me_status me_titan_apply(me_titan_job *job) ME_MUST_CHECK;
+me_status me_titan_apply(me_titan_job *job,
+                         me_torchtitan_job *job_out) ME_MUST_CHECK;
+
+/** me_titan_apply(), and keep the keys for me_torchtitan_set(). Local. */
+me_status me_titan_keep_and_apply(me_titan_job *job) ME_MUST_CHECK;
+
+/** Take the value of a key that is written as a flag's. Local. */
+me_status me_titan_take_text(me_titan_job *job, const char *table,
+                             const char *key, const char *name,
+                             const char *value) ME_MUST_CHECK;
 
 #endif /* MEMEST_CONFIG_TORCHTITAN_TORCHTITAN_PRIVATE_H */
