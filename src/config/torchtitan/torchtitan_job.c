@@ -295,13 +295,18 @@ int64_t me_titan_number(const me_titan_model *m, me_titan_field field,
     return text == NULL ? otherwise : strtoll(text, NULL, 10);
 }
 
+static bool is_word(const char *text, const char *word)
+{
+    return text != NULL && strcmp(text, word) == 0;
+}
+
 /** What others ask of it. */
 static me_torchtitan_job summarize(const me_titan_model *m)
 {
     const char *implementation = me_titan_text(m, ME_TITAN_IMPLEMENTATION,
                                                m->is_0_2 ? "fused" : "foreach");
     const char *param = me_titan_text(m, ME_TITAN_PARAM_DTYPE, "bfloat16");
-    const bool is_selective = strcmp(m->checkpoint, "selective") == 0;
+    const bool is_selective = is_word(m->checkpoint, "selective");
     return (me_torchtitan_job){
         .is_0_2 = m->is_0_2,
         .batch_size = m->batch_size,
@@ -317,9 +322,9 @@ static me_torchtitan_job summarize(const me_titan_model *m)
         .is_fused =
             strcmp(implementation, "fused") == 0 ||
             strcmp(me_titan_text(m, ME_TITAN_FUSED, "false"), "true") == 0,
-        .is_checkpointed = strcmp(m->checkpoint, "none") != 0,
-        .is_op_checkpoint = is_selective && strcmp(m->option, "op") == 0,
-        .is_full_checkpoint = strcmp(m->checkpoint, "full") == 0,
+        .is_checkpointed = !is_word(m->checkpoint, "none"),
+        .is_op_checkpoint = is_selective && is_word(m->option, "op"),
+        .is_full_checkpoint = is_word(m->checkpoint, "full"),
     };
 }
 
