@@ -248,9 +248,15 @@ static void append_set(const assignment *a, me_str *text)
     me_str_printf(text, is_bare ? "--set %s" : "--set '%s'", a->key);
 }
 
-/** What the launcher or memest's own flag says of ranks. */
-static void append_ranks(const assignment *a, bool has_flags, me_str *text)
+/** What the launcher or memest's own flag says of ranks, where others follow from
+ *  the degrees. */
+static void append_ranks(const me_config *config, const assignment *a,
+                         bool has_flags, me_str *text)
 {
+    if (me_config_model_parallel(config) ==
+        (uint64_t)config->parallel.world_size) {
+        return;
+    }
     append_space(text);
     me_str_printf(text, has_flags ? "(on %s ranks)" : "--world-size %s",
                   a->value);
@@ -285,7 +291,7 @@ static void append_all(const me_config *config, const char *const *sets,
             is_key(&a, "recompute.distribute_saved_activations");
         if (is_key(&a, "parallel.world_size")) {
             if (says_ranks) {
-                append_ranks(&a, has_flags, &words);
+                append_ranks(config, &a, has_flags, &words);
             }
         } else if (has_flags && is_of_group(&a, "device.")) {
             continue; // a variable

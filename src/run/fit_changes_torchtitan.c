@@ -79,7 +79,8 @@ static void add_shards(me_fit_builder *b)
         me_fit_change *c =
             me_fit_add(b, "fully_shard over all ranks of a batch");
         set_number(b, c, &replicate_key, 1);
-        set_number(b, c, &shard_key, -1);
+        set_number(b, c, &shard_key,
+                   j->shard < 0 ? -1 : j->shard * j->replicate);
     }
 }
 
@@ -128,10 +129,13 @@ static void add_degree(me_fit_builder *b, const char *what,
                        const titan_key *key, int64_t degree, int64_t factor)
 {
     const me_torchtitan_job *j = job_of(b);
+    if (j->shard > 0 && j->shard % factor != 0) {
+        return;
+    }
     me_fit_change *c = me_fit_add(b, "%s %" PRId64, what, degree);
     set_number(b, c, key, degree);
-    if (j->is_sharded) {
-        set_number(b, c, &shard_key, -1);
+    if (j->shard > 0) {
+        set_number(b, c, &shard_key, j->shard / factor);
     }
     if (!j->is_0_2) {
         set_number(b, c, &batch_key, (int64_t)j->batch_size * factor);

@@ -26,7 +26,8 @@ typedef struct me_torchtitan_job {
     bool is_0_2;         /**< of releases 0.2; else of December 2024 */
     uint64_t batch_size; /**< samples of a rank's forward and backward; of a
                               pipeline's step */
-    int64_t replicate;   /**< degrees, each at least 1 */
+    int64_t shard;       /**< degrees; -1: what is left of the ranks */
+    int64_t replicate;   /**< each of these at least 1 */
     int64_t tensor;
     int64_t pipeline;
     bool is_sharded;       /**< fully_shard */

@@ -310,6 +310,7 @@ static me_torchtitan_job summarize(const me_titan_model *m)
     return (me_torchtitan_job){
         .is_0_2 = m->is_0_2,
         .batch_size = m->batch_size,
+        .shard = m->shard,
         .replicate = m->replicate,
         .tensor = (int64_t)m->tensor,
         .pipeline = (int64_t)m->pipeline,
