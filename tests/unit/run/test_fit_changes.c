@@ -176,7 +176,7 @@ static void test_fit__pastes_flags(void **state)
          "--pipeline-model-parallel-layout 'Et*4|t*4L'"},
         {"train.create_attention_mask_in_dataloader=false",
          "--no-create-attention-mask-in-dataloader"},
-        {"parallel.world_size=8", ""},
+        {"parallel.world_size=8", "(on 8 ranks)"}, // more than the degrees make
     };
 
     me_config *config = launched(words, COUNT_OF(words));
@@ -195,6 +195,41 @@ static void test_fit__pastes_flags(void **state)
     me_config_destroy(plain);
 }
 
+/** torchtitan's own flags, and the variable that the job has. */
+static void test_fit__pastes_flags_of_torchtitan(void **state)
+{
+    (void)state;
+
+    static const char *const launch[] = {
+        "PYTORCH_ALLOC_CONF=max_split_size_mb:64",
+        "torchrun",
+        "--nproc_per_node",
+        "4",
+        "./train.py",
+        "--training.local_batch_size",
+        "4"};
+
+    static const struct {
+        const char *set;
+        const char *flags;
+    } cases[] = {
+        {"training.local_batch_size=1", "--training.local_batch_size 1"},
+        {"training.enable_cpu_offload=true", "--training.enable_cpu_offload"},
+        {"device.alloc_conf=expandable_segments:True",
+         "PYTORCH_ALLOC_CONF=expandable_segments:True "
+         "(without PYTORCH_ALLOC_CONF)"},
+    };
+
+    me_config *config = launched(launch, COUNT_OF(launch));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        me_str text = {0};
+        me_paste_append(config, &cases[i].set, 1, &text);
+        assert_string_equal(me_str_text(&text), cases[i].flags);
+        me_str_fini(&text);
+    }
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_fit__two_changes_are_both_of_use),
         cmocka_unit_test(test_fit__proposes_what_the_job_lacks),
         cmocka_unit_test(test_fit__pastes_flags),
+        cmocka_unit_test(test_fit__pastes_flags_of_torchtitan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
