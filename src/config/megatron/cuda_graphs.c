@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/config.h"
+#include "config/flags.h"
 #include "config/megatron/megatron_rules.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What validate_args(), TransformerConfig (transformer_config.py,
@@ -11,6 +13,31 @@
 static bool is_impl(const me_config *config, me_cuda_graph impl)
 {
     return config->train.cuda_graph_impl == impl;
+}
+
+/** normalize_cuda_graph_modules(): commas as good as blanks between. */
+static me_status check_modules(const me_config *config, me_diag *diag)
+{
+    static const char known[] =
+        "attn|mlp|moe|moe_router|moe_preprocess|mamba|full|full_iteration|"
+        "full_iteration_inference";
+    static const char between[] = " ,";
+    const char *at = config->train.cuda_graph_modules;
+    at += strspn(at, between);
+    while (*at != '\0') {
+        const size_t length = strcspn(at, between);
+        char word[sizeof config->train.cuda_graph_modules];
+        (void)snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (!me_words_have(known, sizeof known - 1, word)) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "train.cuda_graph_modules: no part of a layer is "
+                           "called %s: attn, mlp, moe, moe_router, "
+                           "moe_preprocess, mamba and full are",
+                           word);
+        }
+        at += length + strspn(at + length, between);
+    }
+    return ME_OK;
 }
 
 /** "full recompute is only supported with full iteration CUDA graph." */
@@ -161,7 +188,14 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_graph_rules[] = {
-    check_full_recompute, check_nan,      check_pipeline,
-    check_recompute,      check_offload,  check_offloaded_modules,
-    check_segments,       check_modelled, NULL,
+    check_modules,
+    check_full_recompute,
+    check_nan,
+    check_pipeline,
+    check_recompute,
+    check_offload,
+    check_offloaded_modules,
+    check_segments,
+    check_modelled,
+    NULL,
 };

@@ -39,6 +39,10 @@ static const char *const cases[][2] = {
     {TE ENGINE "offload.fine_grained=true offload.mlp_norm=true "
                "train.cuda_graph_modules=attn train.cuda_graph_warmup_steps=0",
      "train.cuda_graph_warmup_steps = 0 does not go with offload"},
+    {TE ENGINE "train.cuda_graph_modules=banana",
+     "no part of a layer is called banana: attn, mlp"},
+    {TE ENGINE "train.cuda_graph_modules=attn,mlp2", "is called mlp2"},
+    {TE ENGINE "train.cuda_graph_modules=attn,mlp", ""},
     {LOCAL "parallel.torch_fsdp2=true "
            "model.untie_embeddings_and_output_weights=true",
      "local with FSDP2 (--use-torch-fsdp2) is not modelled"},
