@@ -397,6 +397,17 @@ static const struct {
      "Megatron-LM's core"},
     {"megatron",
      "of ms-swift's commands `megatron sft`, `pt` and `rlhf` train"},
+    {"llamafactory-cli", "LLaMA-Factory trains with Hugging Face's Trainer, "
+                         "which is not modelled"},
+    {"axolotl", "axolotl trains with Hugging Face's Trainer, which is not "
+                "modelled"},
+    {"tune", "torchtune's recipes under FSDP2 are not modelled"},
+    {"litgpt", "litgpt's layers under FSDP are not modelled"},
+    {"colossalai", "ColossalAI's plugins are not modelled"},
+    {"composer", "Composer's trainer under FSDP is not modelled"},
+    {"horovodrun", "Horovod's all-reduce is not modelled"},
+    {"lightning", "Lightning's trainer is not modelled"},
+    {"xtuner", "XTuner's trainer is not modelled"},
     {"nemo", "a recipe is code of NeMo's, which is not here: give --model the "
              "YAML that NeMo writes of it, or the model's name (`memest list "
              "models`) with Megatron-LM's flags"},

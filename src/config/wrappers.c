@@ -162,7 +162,7 @@ static const me_wrapper wrappers[] = {
     {"sbatch salloc nsys ncu nvprof vtune perf strace ltrace docker podman "
      "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run uv "
      "poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice ionice "
-     "chrt stdbuf taskset numawrap xvfb-run ssh ray horovodrun composer",
+     "chrt stdbuf taskset numawrap xvfb-run ssh ray",
      ME_WRAPPER_FOREIGN, no_options},
 };
 

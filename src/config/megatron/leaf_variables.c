@@ -48,7 +48,8 @@ bool me_leaf_is_named(const me_yaml_leaf *leaf, const char *names)
 
 bool me_leaf_is_variable(const me_yaml_leaf *leaf)
 {
-    static const char *const sections[] = {"ENV", "envs", "env_vars", NULL};
+    static const char *const sections[] = {"ENV", "ENV_VARS", "envs",
+                                           "env_vars", NULL};
     return !leaf->is_list && me_leaf_has_part(leaf->path, sections);
 }
 

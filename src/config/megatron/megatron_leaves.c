@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/flags.h"
+#include "config/megatron/leaf_flags.h"
 #include "config/megatron/megatron_arguments.h"
 
 #include <stdio.h>
@@ -12,7 +13,6 @@
 
 enum {
     WORDS_MAX = 20000,
-    FLAG_BYTES = 128,
     REFERENCES = 8, /**< of one to the next */
     NAMES_SHOWN = 6 /**< of keys that nobody knows */
 };
@@ -71,13 +71,14 @@ static const me_yaml_leaf *find(const reading *r, const char *name)
     return found;
 }
 
-/** Puts values in the place of `${…}` that is all of a leaf. */
+/** Puts values in the place of `${…}` that is all of a leaf; a text of which
+ *  nothing is known here stays as it is. */
 static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
                          const char **value_out)
 {
     const char *value = leaf->values[0];
     for (int i = 0; strncmp(value, "${", 2) == 0; i++) {
-        char name[FLAG_BYTES];
+        char name[ME_LEAF_FLAG_BYTES];
         const size_t length = strcspn(value + 2, "}");
         (void)snprintf(name, sizeof name, "%.*s", (int)length, value + 2);
         char *other = strchr(name, ':');
@@ -93,7 +94,10 @@ static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
                                               : other;
         if (next == NULL || i == REFERENCES || value[2 + length] != '}' ||
             value[3 + length] != '\0') {
-            return fail(r, leaf, "refers to nothing that is known here");
+            *value_out = value;
+            return me_leaf_is_text(leaf)
+                       ? ME_OK
+                       : fail(r, leaf, "refers to nothing that is known here");
         }
         value = me_arena_strdup(r->arena, next);
         if (value == NULL) {
@@ -165,35 +169,6 @@ static me_status add_valued(reading *r, const me_yaml_leaf *leaf,
                            : status;
 }
 
-/** `--no-key` or `--disable-key`, or false: there is none. */
-static bool find_negation(const char *name, char out[FLAG_BYTES])
-{
-    static const char *const forms[] = {"--no-", "--disable-"};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        me_flag flag;
-        (void)snprintf(out, FLAG_BYTES, "%s%.*s", forms[i], FLAG_BYTES - 16,
-                       name + 2);
-        if (me_flag_find(out, &flag)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void name_flag(const me_yaml_leaf *leaf, char name[FLAG_BYTES])
-{
-    (void)snprintf(name, FLAG_BYTES, "--%s", leaf->key);
-    for (char *c = strchr(name, '_'); c != NULL; c = strchr(c, '_')) {
-        *c = '-';
-    }
-}
-
-/** A flag of today's Megatron-LM or a fork's: keys of older ones are no flags. */
-static bool find_flag(const char *name, me_flag *flag)
-{
-    return me_flag_find(name, flag) && flag->kind != ME_FLAG_REMOVED;
-}
-
 /** As me_yaml_bool(), and numbers, which Python takes for one as well. */
 static bool find_switch(const me_yaml_leaf *leaf, bool *value_out)
 {
@@ -222,11 +197,11 @@ static void tell_unknown(reading *r, const me_yaml_leaf *leaf,
 
 static void keep_unknown(reading *r, const me_yaml_leaf *leaf)
 {
-    char name[FLAG_BYTES];
+    char name[ME_LEAF_FLAG_BYTES];
     me_flag flag;
     bool value = false;
-    name_flag(leaf, name);
-    if (is_quiet(r, leaf) || find_flag(name, &flag) ||
+    me_leaf_flag_name(leaf, name);
+    if (is_quiet(r, leaf) || me_leaf_flag_find(name, &flag) ||
         (me_yaml_bool(leaf, &value) && !value)) {
         return;
     }
@@ -259,36 +234,26 @@ find_field(const reading *r, const me_yaml_leaf *leaf, const char *value)
 /** Does the job depend on the key's value? */
 static bool matters(const reading *r, const me_yaml_leaf *leaf)
 {
-    char name[FLAG_BYTES];
+    char name[ME_LEAF_FLAG_BYTES];
     me_flag flag;
-    name_flag(leaf, name);
+    me_leaf_flag_name(leaf, name);
     const me_yaml_field *field = find_field(r, leaf, NULL);
-    return field != NULL
-               ? !(field->value == NULL && field->flags[0] == '\0')
-               : find_flag(name, &flag) && flag.kind != ME_FLAG_NO_EFFECT;
-}
-
-/** Is the key a flag's name, or the opposite of one? */
-static bool is_flags_name(const me_yaml_leaf *leaf)
-{
-    char name[FLAG_BYTES];
-    char negation[FLAG_BYTES];
-    me_flag flag;
-    name_flag(leaf, name);
-    return find_flag(name, &flag) || find_negation(name, negation);
+    return field != NULL ? !(field->value == NULL && field->flags[0] == '\0')
+                         : me_leaf_flag_find(name, &flag) &&
+                               flag.kind != ME_FLAG_NO_EFFECT;
 }
 
 /** A key that is a flag's name, or the opposite of one. */
 static me_status take_flag(reading *r, const me_yaml_leaf *leaf)
 {
-    char name[FLAG_BYTES];
-    char negation[FLAG_BYTES];
+    char name[ME_LEAF_FLAG_BYTES];
+    char negation[ME_LEAF_FLAG_BYTES];
     me_flag flag = {.values = NULL};
     bool is_true = false;
-    name_flag(leaf, name);
+    me_leaf_flag_name(leaf, name);
     const bool is_switch = find_switch(leaf, &is_true);
-    const bool is_flag = find_flag(name, &flag);
-    const bool has_no = find_negation(name, negation);
+    const bool is_flag = me_leaf_flag_find(name, &flag);
+    const bool has_no = me_leaf_flag_negation(name, negation);
     if (is_flag && flag.values != NULL && flag.values[0] != '\0' &&
         flag.values[0] != ' ') {
         return me_yaml_bool(leaf, &is_true) && !is_true
@@ -314,11 +279,11 @@ static me_status add_flags(reading *r, const me_yaml_leaf *leaf,
 {
     me_status status = ME_OK;
     for (const char *at = flags; status == ME_OK && *at != '\0';) {
-        char name[FLAG_BYTES];
+        char name[ME_LEAF_FLAG_BYTES];
         me_flag flag = {.values = NULL};
         const size_t n = strcspn(at, " ");
         (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
-        const bool is_known = find_flag(name, &flag);
+        const bool is_known = me_leaf_flag_find(name, &flag);
         const bool is_valued = is_known && flag.values != NULL &&
                                flag.values[0] != '\0' && flag.values[0] != ' ';
         status =
@@ -369,7 +334,7 @@ static me_status take(reading *r, const me_yaml_leaf *leaf)
     }
     const me_yaml_field *field = find_field(r, leaf, last_part(value));
     if (field == NULL && find_field(r, leaf, NULL) != NULL &&
-        !is_flags_name(leaf)) {
+        !me_leaf_is_flag(leaf)) {
         tell_unknown(r, leaf, value); // a value that no row has
         return ME_OK;
     }

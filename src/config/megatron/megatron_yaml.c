@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/launch_hosts.h"
+#include "config/megatron/foreign_yaml.h"
 #include "config/megatron/megatron_leaves.h"
 #include "config/megatron/trainers.h"
 #include "config/megatron/yaml_presets.h"
@@ -196,6 +197,9 @@ me_status me_megatron_read_yaml(me_config *config, const char *where,
         arena == NULL
             ? me_fail(diag, ME_ERR_NOMEM, "no memory for a job in YAML")
             : me_yaml_gather(config, &file, arena, diag, &yaml, &missing);
+    if (status == ME_OK) {
+        status = me_foreign_yaml_check(where, &yaml, diag);
+    }
     if (status == ME_OK) {
         status = me_megatron_read_leaves(config, where, &yaml,
                                          trainer_of(&yaml), arena, diag);

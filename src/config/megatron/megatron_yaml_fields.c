@@ -152,6 +152,9 @@ const char *const me_yaml_quiet[] = {
     "framework",
     "config",
     "cudnn_benchmark",
+    "TEST_TYPE",
+    "METRICS",
+    "MODE",
     NULL,
 };
 /* clang-format on */

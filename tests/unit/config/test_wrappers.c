@@ -77,8 +77,7 @@ static void test_wrappers__names(void **state)
          "sbatch salloc nsys ncu nvprof vtune perf strace ltrace docker podman "
          "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run "
          "uv poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice "
-         "ionice chrt stdbuf taskset numawrap xvfb-run ssh ray horovodrun "
-         "composer"},
+         "ionice chrt stdbuf taskset numawrap xvfb-run ssh ray"},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
