@@ -54,6 +54,27 @@ static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
     return status;
 }
 
+/** A script that was given no arguments, of whose words one is empty, most likely
+ *  waits for them. */
+static me_status name_arguments(const me_cli *cli, const me_launch_words *words,
+                                me_status status, me_diag *diag)
+{
+    bool has_empty = false;
+    for (int i = 0; i < words->argc; i++) {
+        has_empty = has_empty || words->argv[i][0] == '\0';
+    }
+    if (status == ME_ERR_NOMEM || cli->script == NULL || cli->launch_argc > 0 ||
+        !has_empty) {
+        return status;
+    }
+    char text[ME_DIAG_TEXT] = "";
+    (void)snprintf(text, sizeof text, "%s", diag->text);
+    return me_fail(
+        diag, status,
+        "%s (a word of %.200s is empty: the script's arguments go after --)",
+        text, cli->script);
+}
+
 static me_status read_launch(const me_cli *cli, me_config *config,
                              me_diag *diag)
 {
@@ -61,6 +82,9 @@ static me_status read_launch(const me_cli *cli, me_config *config,
     me_status status = me_launch_words_find(cli, diag, &words);
     if (status == ME_OK) {
         status = me_config_read_launch(config, words.argc, words.argv, diag);
+        if (status != ME_OK) {
+            status = name_arguments(cli, &words, status, diag);
+        }
     }
     if (status == ME_OK) {
         status = me_exported_say(words.argv, words.n_variables, config, diag);
