@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/fit_probe.h"
 
-#include "base/progress.h"
 #include "base/workers.h"
 #include "config/options.h"
 #include "run/job_run.h"
@@ -10,9 +9,8 @@
 #include <stdio.h>
 
 typedef struct probe {
-    const me_fit_base *base;
+    me_fit_base *base;
     me_fit_trial *trials;
-    me_progress progress;
 } probe;
 
 /** The job with a variant, finished; it is the job's fault if there is none.
@@ -151,19 +149,22 @@ static bool probe_task(void *self, uint32_t task)
         trial->status = ME_OK;
         trial->end = ME_FIT_REFUSED;
     }
-    me_progress_step(&p->progress);
+    me_progress_step(&p->base->progress);
     return trial->status == ME_OK;
 }
 
-me_status me_fit_probe(const me_fit_base *base, me_fit_trial *trials,
+me_status me_fit_probe(me_fit_base *base, me_fit_trial *trials,
                        int32_t n_trials, me_diag *diag)
 {
     probe p = {.base = base, .trials = trials};
-    me_progress_begin(&p.progress, base->shows_progress, "changes tried",
+    me_progress *progress = &base->progress;
+    const uint64_t start_ms = progress->start_ms;
+    me_progress_begin(progress, base->shows_progress, base->tried,
                       (uint32_t)n_trials);
-    p.progress.then = ", then what may fit as a whole";
+    progress->then = ", then what may fit as a whole";
+    progress->start_ms = start_ms == 0 ? progress->start_ms : start_ms;
     me_workers_run(base->threads, (uint32_t)n_trials, probe_task, &p);
-    me_progress_end(&p.progress);
+    me_progress_end(progress);
     for (int32_t i = 0; i < n_trials; i++) {
         if (trials[i].status != ME_OK) {
             return me_fail(diag, trials[i].status, "no host memory to search");

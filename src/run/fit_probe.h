@@ -8,6 +8,7 @@
 #ifndef MEMEST_RUN_FIT_PROBE_H
 #define MEMEST_RUN_FIT_PROBE_H
 
+#include "base/progress.h"
 #include "run/fit_changes.h"
 
 #include <stdbool.h>
@@ -20,6 +21,8 @@ typedef struct me_fit_base {
     int32_t worst_rank;
     bool strict;
     bool shows_progress;
+    const char *tried;    /**< what the trials are, for who waits; static */
+    me_progress progress; /**< of all that are tried: the time goes on */
     uint32_t threads;
 } me_fit_base;
 
@@ -44,7 +47,7 @@ typedef struct me_fit_trial {
  *
  * @return ME_OK; ME_ERR_NOMEM
  */
-me_status me_fit_probe(const me_fit_base *base, me_fit_trial *trials,
+me_status me_fit_probe(me_fit_base *base, me_fit_trial *trials,
                        int32_t n_trials, me_diag *diag) ME_MUST_CHECK;
 
 #endif /* MEMEST_RUN_FIT_PROBE_H */

@@ -261,6 +261,9 @@ me_status me_fit_try(me_fit_run *run, me_fit_trial *trials, int32_t n,
 {
     me_fit_run *r = run;
     *found_out = false;
+    r->base.tried = r->fit.n_together == 1   ? "changes tried"
+                    : r->fit.n_together == 2 ? "pairs of changes tried"
+                                             : "further changes tried";
     me_status status = me_fit_probe(&r->base, trials, n, diag);
     status = me_transport_agree(r->transport, status, diag);
     if (status != ME_OK) {
