@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "config/options.h"
+#include "config/paste.h"
 #include "config/tokenizer/tokenizer.h"
 
 #include <stdbool.h>
@@ -27,13 +28,6 @@ typedef struct me_vocabulary_said {
     const char *type; /**< of the tokenizer */
     const char *from; /**< file or name */
 } me_vocabulary_said;
-
-/** How options are said beside the words that gave the job. */
-typedef enum me_paste_form {
-    ME_PASTE_SET,       /**< `--set KEY=VALUE` of memest's */
-    ME_PASTE_MEGATRON,  /**< flags of Megatron-LM's */
-    ME_PASTE_TORCHTITAN /**< `--table.key VALUE` */
-} me_paste_form;
 
 struct me_config_private {
     me_arena *text;             /**< of the lists of flags */

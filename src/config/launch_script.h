@@ -8,7 +8,8 @@
 #ifndef MEMEST_CONFIG_LAUNCH_SCRIPT_H
 #define MEMEST_CONFIG_LAUNCH_SCRIPT_H
 
-#include "config/config_private.h"
+#include "config/config.h"
+#include "config/paste.h"
 
 /** A script of a framework's; static. */
 typedef struct me_launch_script {

@@ -11,6 +11,13 @@
 #include "base/str.h"
 #include "config/config.h"
 
+/** How options are said beside the words that gave the job. */
+typedef enum me_paste_form {
+    ME_PASTE_SET,       /**< `--set KEY=VALUE` of memest's */
+    ME_PASTE_MEGATRON,  /**< flags of Megatron-LM's */
+    ME_PASTE_TORCHTITAN /**< `--table.key VALUE` */
+} me_paste_form;
+
 /**
  * Append what sets options beside those of a job. Of a job that a launch command
  * of Megatron-LM's or torchtitan's gave these are its flags, after it; "(without
