@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    ME_MAX_LOCAL_EXPERTS = 256 /**< of a rank, that memest can simulate */
+    ME_MAX_LOCAL_EXPERTS = 1024 /**< of a rank, that memest can simulate */
 };
 
 /** One dispatch: where and when. All count from 0; `layer` those of the model. */

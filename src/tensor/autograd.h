@@ -24,7 +24,7 @@ enum {
     ME_MAX_INPUTS = 6,
     ME_MAX_OUTPUTS = 4,
     ME_MAX_SAVED = 8,
-    ME_MAX_LIST = 520
+    ME_MAX_LIST = 2056
 };
 
 /** Where a gradient goes: input @p output_nr of @p node (a GradientEdge). */

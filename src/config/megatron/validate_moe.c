@@ -33,8 +33,8 @@ static me_status check_division(const me_config *config, me_diag *diag)
     }
     if (experts / ranks > ME_MAX_LOCAL_EXPERTS) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "moe.num_experts / parallel.expert = %llu must be at "
-                       "most %d",
+                       "moe.num_experts / parallel.expert = %llu: at most %d "
+                       "experts of a rank are run",
                        (unsigned long long)(experts / ranks),
                        (int)ME_MAX_LOCAL_EXPERTS);
     }
