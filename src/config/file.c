@@ -284,13 +284,25 @@ static me_status read_path(reading *r, const char *path)
     return status;
 }
 
+/** Is it a name or a file of configs/models, or a file? */
+static bool is_model(const char *model, me_str *path)
+{
+    me_str known = {0};
+    const me_status status = me_data_find(&me_data_models, model, NULL, &known);
+    me_str_fini(&known);
+    if (status == ME_ERR_NOMEM) {
+        path->status = status;
+    }
+    return status == ME_OK;
+}
+
 /** The config.json of a folder as Hugging Face's are: @p model itself, or in the
- *  Hub's cache. @return false: there is none */
+ *  Hub's cache. @return false: there is none, or it is a name that is known */
 static bool find_folder(const char *model, me_str *path)
 {
     struct stat about;
-    if (strchr(model, '/') == NULL) {
-        return false; // a name
+    if (strchr(model, '/') == NULL && is_model(model, path)) {
+        return false;
     }
     if (stat(model, &about) != 0) {
         me_hub_cached(model, NULL, path);

@@ -386,6 +386,15 @@ static void test_huggingface__is_read_from_a_folder(void **state)
         me_config_destroy(config);
     }
     assert_int_equal(unsetenv("HF_HUB_CACHE"), 0);
+    char here[4096];
+    assert_non_null(getcwd(here, sizeof here));
+    (void)snprintf(path, sizeof path, "%s%s", directory, folders[1]);
+    assert_int_equal(chdir(path), 0);
+    me_config *config = me_config_create();
+    assert_int_equal(me_config_read_file(config, "0123", NULL), ME_OK);
+    assert_int_equal(config->model.num_layers, 4);
+    me_config_destroy(config);
+    assert_int_equal(chdir(here), 0);
     (void)unlink(json);
     for (size_t i = COUNT_OF(folders); i > 0; i--) {
         (void)snprintf(path, sizeof path, "%s%s", directory, folders[i - 1]);
