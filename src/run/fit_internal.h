@@ -62,7 +62,20 @@ me_status me_fit_no_memory(me_diag *diag);
  */
 me_status me_fit_try(me_fit_run *run, me_fit_trial *trials, int32_t n,
                      me_diag *diag, bool *found_out) ME_MUST_CHECK;
+
 /** @} */
+
+/** Two changes, and what they are expected to save together. */
+typedef struct me_fit_pair {
+    int32_t a;
+    int32_t b;
+    uint64_t saved_bytes;
+    bool is_promising; /**< that would be enough */
+} me_fit_pair;
+
+/** Pairs of changes that both save something, in the order in which they are
+ *  tried. Local. @param pairs  room for all pairs of changes  @return how many */
+int32_t me_fit_pairs_make(const me_fit_run *run, me_fit_pair *pairs);
 
 /** @name fit_pairs.c: as me_fit_try(), of several of the single changes together
  *  @{ */

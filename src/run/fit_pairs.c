@@ -4,14 +4,6 @@
 
 #include <stdlib.h>
 
-/** Two changes, and what they are expected to save together. */
-typedef struct pair {
-    int32_t a;
-    int32_t b;
-    uint64_t saved_bytes;
-    bool is_promising; /**< that would be enough */
-} pair;
-
 /** What a change alone saves of the rank that is worst; 0: nothing. */
 static uint64_t saved_by(const me_fit_run *r, const me_fit_trial *t)
 {
@@ -24,8 +16,8 @@ static uint64_t saved_by(const me_fit_run *r, const me_fit_trial *t)
  *  save. */
 static int compare_pairs(const void *x, const void *y)
 {
-    const pair *a = x;
-    const pair *b = y;
+    const me_fit_pair *a = x;
+    const me_fit_pair *b = y;
     if (a->is_promising != b->is_promising) {
         return a->is_promising ? -1 : 1;
     }
@@ -38,19 +30,20 @@ static int compare_pairs(const void *x, const void *y)
     return a->a - b->a;
 }
 
-static int32_t make_pairs(const me_fit_run *r, pair *pairs)
+int32_t me_fit_pairs_make(const me_fit_run *run, me_fit_pair *pairs)
 {
+    const me_fit_run *r = run;
     int32_t n = 0;
     for (int32_t i = 0; i < r->n_singles; i++) {
         const uint64_t saved = saved_by(r, &r->singles[i]);
         for (int32_t j = i + 1; j < r->n_singles && saved > 0; j++) {
             const uint64_t more = saved_by(r, &r->singles[j]);
             if (more > 0) {
-                pairs[n++] =
-                    (pair){.a = i,
-                           .b = j,
-                           .saved_bytes = saved + more,
-                           .is_promising = saved + more >= r->excess_bytes};
+                pairs[n++] = (me_fit_pair){.a = i,
+                                           .b = j,
+                                           .saved_bytes = saved + more,
+                                           .is_promising =
+                                               saved + more >= r->excess_bytes};
             }
         }
     }
@@ -62,14 +55,14 @@ me_status me_fit_try_pairs(me_fit_run *run, me_diag *diag, bool *found_out)
 {
     me_fit_run *r = run;
     const size_t most = (size_t)r->n_singles * (size_t)r->n_singles / 2 + 1;
-    pair *pairs = me_alloc(most, sizeof *pairs, "fit.pairs");
+    me_fit_pair *pairs = me_alloc(most, sizeof *pairs, "fit.pairs");
     me_fit_trial *trials =
         me_alloc((size_t)r->bounds.pairs, sizeof *trials, "fit.trials");
     me_status status =
         pairs == NULL || trials == NULL ? me_fit_no_memory(diag) : ME_OK;
     status = me_transport_agree(r->transport, status, diag);
     if (status == ME_OK && pairs != NULL && trials != NULL) {
-        const int32_t n_pairs = make_pairs(r, pairs);
+        const int32_t n_pairs = me_fit_pairs_make(r, pairs);
         int32_t n = 0;
         for (int32_t i = 0; i < n_pairs && n < r->bounds.pairs; i++) {
             n += me_fit_changes_join(&r->singles[pairs[i].a].change,

@@ -110,6 +110,7 @@ static const struct {
     {"mpirun -N 2 --host a,a,b python pretrain_gpt.py", 4},
     {"mpirun --map-by ppr:4:node -H a,b python pretrain_gpt.py", 8},
     {"mpirun --map-by ppr:4:node:pe=2 -H a,b python pretrain_gpt.py", 8},
+    {"mpirun --map-by ppr:4:node -H a10,a1,a python pretrain_gpt.py", 12},
     {"mpirun --map-by slot -H a,b python pretrain_gpt.py", 2},
     {"mpirun --pernode -H a:8,b:8 python pretrain_gpt.py", 2},
     {"mpirun -n 3 --npernode 4 -H a:4 python pretrain_gpt.py", 3},
@@ -133,6 +134,23 @@ static const struct {
      2},
     {"--bf16", 0},
 };
+
+/** Slots that hosts have not alike say nothing of a node. */
+static void test_launch__uneven_hosts(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {
+        "mpirun --host a:2,b:3 python pretrain_gpt.py",
+        "mpirun --host a:2,b:2 python pretrain_gpt.py"};
+    me_config *even = me_config_create();
+    me_config *uneven = me_config_create();
+    assert_int_equal(read_command(uneven, commands[0], NULL), ME_OK);
+    assert_int_equal(read_command(even, commands[1], NULL), ME_OK);
+    assert_false(me_config_is_set(uneven, "device.gpus_per_node"));
+    assert_true(me_config_is_set(even, "device.gpus_per_node"));
+    me_config_destroy(even);
+    me_config_destroy(uneven);
+}
 
 static void test_launch__world_sizes(void **state)
 {
@@ -185,6 +203,10 @@ static const struct {
      ME_ERR_CONFIG, "2 processes on 4 machines are none on each"},
     {"srun --multi-prog python pretrain_gpt.py", ME_ERR_CONFIG,
      "srun --multi-prog is not read"},
+    {"mpirun --map-by ppr:2:nodes -H a,b python pretrain_gpt.py", ME_ERR_CONFIG,
+     "mpirun --map-by ppr:2:nodes: memest cannot tell"},
+    {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", ME_ERR_CONFIG,
+     "cannot tell how many GPUs there are: give --gpus or --ntasks"},
     {"srun -n 8 --gres=gpu:a100:2 --gpus=h100:8 python pretrain_gpt.py",
      ME_ERR_CONFIG, "GPUs of two types, h100 being the last"},
     {"bash -c x", ME_ERR_CONFIG, "'bash' is not read"},
@@ -446,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_launch__newer_allocator_variable_wins),
         cmocka_unit_test(test_launch__innermost_launcher_fills_a_node),
         cmocka_unit_test(test_launch__world_sizes),
+        cmocka_unit_test(test_launch__uneven_hosts),
         cmocka_unit_test(test_launch__commands_that_are_wrong),
         cmocka_unit_test(test_launch__scripts_with_names_of_their_own),
         cmocka_unit_test(test_launch__environment_is_kept),

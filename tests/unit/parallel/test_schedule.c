@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "parallel/order_interleaved.h"
+#include "parallel/pipeline_order.h"
 #include "parallel/schedule.h"
 #include "support/test.h"
 
@@ -277,6 +278,25 @@ static void test_schedule__without_memory(void **state)
     assert_null(actions);
 }
 
+/* As many ranks as an order is listed for, and one more. */
+static void test_schedule__most_ranks(void **state)
+{
+    (void)state;
+    const me_schedule *schedule = me_schedule_find("gpipe");
+    me_diag diag = {.status = ME_OK};
+    me_pipeline pipeline = {.ranks = 1 << 15, .microbatches = 1, .chunks = 1};
+    me_pipeline_order *order = NULL;
+    assert_non_null(schedule);
+    assert_int_equal(
+        me_pipeline_order_create(schedule, &pipeline, &diag, &order), ME_OK);
+    me_pipeline_order_destroy(order);
+    pipeline.ranks++;
+    assert_int_equal(
+        me_pipeline_order_create(schedule, &pipeline, &diag, &order),
+        ME_ERR_CONFIG);
+    assert_non_null(strstr(diag.text, "more than the 32768"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_schedule__table_of_schedules),
         cmocka_unit_test(test_schedule__names_what_does_not_fit),
         cmocka_unit_test(test_schedule__without_memory),
+        cmocka_unit_test(test_schedule__most_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

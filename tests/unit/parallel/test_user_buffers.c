@@ -71,6 +71,30 @@ static void test_user_buffers__of_many_ranks(void **state)
                      COMMUNICATOR + 2 * MIB + STREAMS + 12 * 4 * MIB);
 }
 
+/* Of a job: a gradient that is reduced in any way but in bulk has a buffer that is
+ * scattered; bfloat16 layers stand at either end of FP8's. */
+static void test_user_buffers__of_a_job(void **state)
+{
+    (void)state;
+    me_config config = {
+        .parallel = {.world_size = 2, .tensor = 2, .context = 1}};
+    config.tp_overlap.is_on = true;
+    config.tp_overlap.qkv_dgrad = ME_OVERLAP_BULK;
+    config.tp_overlap.fc1_dgrad = ME_OVERLAP_PIPELINE;
+    me_user_buffers s = me_user_buffers_of(&config);
+    assert_int_equal(s.dgrads, 1);
+    assert_int_equal(s.rings, 0);
+    assert_true(s.is_bf16);
+    config.fp8.format = ME_FP8_HYBRID;
+    assert_false(me_user_buffers_of(&config).is_bf16);
+    config.fp8.num_layers_at_end_in_bf16 = 1;
+    assert_false(me_user_buffers_of(&config).is_bf16);
+    config.fp8.first_last_layers_bf16 = true;
+    s = me_user_buffers_of(&config);
+    assert_true(s.is_bf16);
+    assert_true(s.is_fp8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -78,6 +102,7 @@ int main(void)
         cmocka_unit_test(test_user_buffers__in_fp8),
         cmocka_unit_test(test_user_buffers__scattered_in_rings),
         cmocka_unit_test(test_user_buffers__of_many_ranks),
+        cmocka_unit_test(test_user_buffers__of_a_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

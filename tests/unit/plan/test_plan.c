@@ -270,6 +270,67 @@ static void test_plan__counts_of_other_jobs_are_refused(void **state)
     }
 }
 
+/** The layer behind a stage's last is the next stage's, and that behind the depths
+ *  of multi-token prediction nobody's. */
+static void test_plan__counts_end_with_a_stage(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *sets[3];
+        const char *line;
+        const char *says; /**< NULL: it is right */
+    } cases[] = {
+        {{"parallel.pipeline=2", "parallel.world_size=2", NULL},
+         "0 1 0 1 5 5 5 5",
+         NULL},
+        {{"parallel.pipeline=2", "parallel.world_size=2", NULL},
+         "0 1 0 0 5 5 5 5",
+         "line 2: rank 0 has no layer 1 with experts"},
+        {{"model.mtp_num_layers=1", "model.position_embedding_type=rope", NULL},
+         "0 2 0 0 5 5 5 5",
+         NULL},
+        {{"model.mtp_num_layers=1", "model.position_embedding_type=rope", NULL},
+         "0 3 0 0 5 5 5 5",
+         "line 2: rank 0 has no layer 3 with experts"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        FILE *file = fopen("test_plan_stage.tokens", "w");
+        assert_non_null(file);
+        (void)fprintf(file, "alone\n%s\n", cases[i].line);
+        assert_int_equal(fclose(file), 0);
+        me_diag diag = {.status = ME_OK};
+        test_job job = {.config = me_config_create()};
+        assert_int_equal(
+            test_job_set(
+                &job,
+                (const char *[]){
+                    "model.num_layers=2", "model.hidden_size=12",
+                    "model.num_attention_heads=3", "model.seq_length=10",
+                    "model.add_bias_linear=false", "model.vocab_size=64",
+                    "moe.num_experts=4", "moe.router_topk=2",
+                    "moe.token_dispatcher=alltoall",
+                    "moe.tokens=test_plan_stage.tokens",
+                    "train.micro_batch_size=1", "train.global_batch_size=4",
+                    "parallel.world_size=1", NULL},
+                &diag),
+            ME_OK);
+        assert_int_equal(test_job_set(&job, cases[i].sets, &diag), ME_OK);
+        const me_status status = test_job_plan(&job, &diag);
+        test_job_fini(&job);
+        const bool has_layer =
+            strstr(diag.text, "has no layer") == NULL; // others may be missing
+        if (cases[i].says == NULL
+                ? !has_layer
+                : status != ME_ERR_CONFIG ||
+                      strstr(diag.text, cases[i].says) == NULL) {
+            fail_msg("%s: %s", cases[i].line, diag.text);
+        }
+        assert_int_equal(remove("test_plan_stage.tokens"), 0);
+    }
+}
+
 /** A skew of 0 is no skew. */
 static void test_plan__skewed_by_nothing_is_balanced(void **state)
 {
@@ -302,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_plan__counted_tokens_tell_ranks_apart),
         cmocka_unit_test(test_plan__shared_experts_get_all_ranks_tokens),
         cmocka_unit_test(test_plan__counts_of_other_jobs_are_refused),
+        cmocka_unit_test(test_plan__counts_end_with_a_stage),
         cmocka_unit_test(test_plan__skewed_by_nothing_is_balanced),
         cmocka_unit_test(test_plan__place_in_the_pipeline),
     };

@@ -230,6 +230,49 @@ static void test_fit__pastes_flags_of_torchtitan(void **state)
     me_config_destroy(config);
 }
 
+/** What does not go with the recomputation that is to be has to go. */
+static void test_fit__pastes_recomputation(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *given[6];
+        int n_given;
+        const char *set;
+        const char *flags;
+    } cases[] = {
+        {{"--recompute-activations"},
+         1,
+         "recompute.granularity=full",
+         "--recompute-granularity full --recompute-method uniform "
+         "--recompute-num-layers 1 (without --recompute-activations)"},
+        {{"--recompute-granularity", "full", "--recompute-method", "uniform",
+          "--recompute-num-layers", "1"},
+         6,
+         "recompute.granularity=selective",
+         "--recompute-granularity selective --recompute-modules core_attn "
+         "(without --recompute-method) (without --recompute-num-layers)"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *all[COUNT_OF(words) + 6];
+        memcpy((void *)all, (const void *)words, sizeof words);
+        memcpy((void *)(all + COUNT_OF(words)), (const void *)cases[i].given,
+               sizeof cases[i].given);
+        me_config *config =
+            launched(all, (int)COUNT_OF(words) + cases[i].n_given);
+        assert_int_equal(me_config_set_assignment(config, cases[i].set, NULL),
+                         ME_OK);
+        assert_int_equal(
+            me_config_set(config, "recompute.num_layers", "1", NULL), ME_OK);
+        me_str text = {0};
+        me_paste_append(config, &cases[i].set, 1, &text);
+        assert_string_equal(me_str_text(&text), cases[i].flags);
+        me_str_fini(&text);
+        me_config_destroy(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_fit__proposes_what_the_job_lacks),
         cmocka_unit_test(test_fit__pastes_flags),
         cmocka_unit_test(test_fit__pastes_flags_of_torchtitan),
+        cmocka_unit_test(test_fit__pastes_recomputation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
