@@ -11,10 +11,8 @@ static void test_fit_pairs__just_enough_is_promising(void **state)
 {
     (void)state;
     me_fit_trial singles[] = {
-        {.bytes = 90, .end = ME_FIT_OVER},
-        {.bytes = 60, .end = ME_FIT_OVER},
-        {.bytes = 60, .end = ME_FIT_OVER},
-        {.bytes = 100, .end = ME_FIT_OVER},
+        {.bytes = 90, .end = ME_FIT_OVER},   {.bytes = 60, .end = ME_FIT_OVER},
+        {.bytes = 60, .end = ME_FIT_OVER},   {.bytes = 100, .end = ME_FIT_OVER},
         {.bytes = 1, .end = ME_FIT_REFUSED},
     };
     me_fit_run run = {.base_bytes = 100,
