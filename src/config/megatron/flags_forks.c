@@ -17,7 +17,8 @@ const me_flag_rule me_flags_forks[] = {
     {"--actor-num-nodes:i --actor-num-gpus-per-node:i --hf-checkpoint:s "
      "--prompt-data:+s --rollout-batch-size:i --n-samples-per-prompt:i "
      "--num-steps-per-rollout:i --rollout-max-response-len:i "
-     "--max-tokens-per-gpu:i --use-dynamic-batch-size --colocate",
+     "--max-tokens-per-gpu:i --use-dynamic-batch-size --colocate "
+     "--data-pad-size-multiplier:i",
      .note = "ranks and shapes of slime's jobs"},
     /* Yuan 2.0's layers of each stage: megatron/megatron_settle.c. */
     {"--pipeline-model-parallel-method:block "
@@ -97,7 +98,24 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--wandb-group:s --wandb-run-id:s --disable-wandb-random-suffix "
      "--use-tensorboard --tb-project-name:s --tb-experiment-name:s "
      "--log-multi-turn --log-passrate --save-debug-rollout-data:s "
-     "--num-gpus-per-node:i --model-name:s --train-backend:s",
+     "--num-gpus-per-node:i --model-name:s --train-backend:s "
+     "--custom-update-weight-post-write-path:s --rollout-sample-hook-path:s "
+     "--rollout-data-postprocess-path:s "
+     "--rollout-data-transport:object-store|nixl "
+     "--rollout-external-engine-addrs:+s --rollout-buffer-url:s "
+     "--fetch-trajectory-retry-times:i --min-batch-collection-ratio:f "
+     "--rollout-task-type:s --rollout-sample-filter-path:s "
+     "--rollout-all-samples-process-path:s "
+     "--custom-reward-post-process-path:s "
+     "--custom-convert-samples-to-train-data-path:s --loss-mask-type:s "
+     "--wandb-always-use-train-step --log-reward-category:s "
+     "--log-correct-samples --load-forge-rollout-data:s "
+     "--load-debug-rollout-data-subsample:f --save-debug-train-data:s "
+     "--dump-details:s --memory-snapshot-dir:s --memory-snapshot-num-steps:i "
+     "--memory-recorder:torch|memray "
+     "--profile-target:+train_overall|train_actor|train_log_probs --ci-test "
+     "--ci-disable-kl-checker --ci-train-rollout-logprob-abs-diff-threshold:f "
+     "--ci-save-grad-norm:s --ci-load-grad-norm:s --reset-optimizer-states",
      .note = "prompts, rollouts, rewards and logs around the training step"},
     {"--rm-type:s --num-rollout:i --advantage-estimator:s --qkv-format:s "
      "--offload --offload-train --offload-rollout --release-train",
@@ -105,7 +123,10 @@ const me_flag_rule me_flags_forks_no_effect[] = {
     {"--eps-clip:f --eps-clip-high:f --eps-clip-c:f --value-clip:f "
      "--kl-loss-type:s --gamma:f --lambd:f --normalize-advantages "
      "--disable-grpo-std-normalization --disable-rewards-normalization "
-     "--tis-clip:f --tis-clip-low:f --use-unbiased-kl",
+     "--tis-clip:f --tis-clip-low:f --use-unbiased-kl --use-opsm "
+     "--opsm-delta:f --use-rollout-logprobs "
+     "--mask-offpolicy-in-partial-rollout "
+     "--disable-compute-advantages-and-returns",
      .note = "numbers of the loss of reinforcement learning"},
     {.flags = NULL},
 };
@@ -188,6 +209,36 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--recompute-loss-function --use-opd --opd-*:*s --enable-mtp-training",
      .note = "reinforcement learning around the training step",
      .effect = ME_HIGHER(ANY)},
+    {"--freeze-params-name-list:*s --only-train-params-name-list:*s "
+     "--freeze-indexer",
+     .note = "parameters that are frozen", .effect = ME_LOWER(ANY)},
+    {"--use-stateless-adam", .note = "an Adam whose states no step keeps",
+     .effect = ME_LOWER(ANY)},
+    {"--custom-model-provider-path:s --megatron-config-path:s "
+     "--custom-config-path:s --custom-megatron-init-path:s "
+     "--custom-megatron-before-log-prob-hook-path:s "
+     "--custom-megatron-before-train-step-hook-path:s",
+     .note = "a model, settings or functions of one's own",
+     .effect = ME_EITHER(ANY)},
+    {"--train-env-vars:s", .neutral = "{}",
+     .note = "variables of the training processes", .effect = ME_EITHER(SOME)},
+    {"--allgather-cp", .needs = "--context-parallel-size",
+     .note = "context ranks whose keys and values are gathered",
+     .effect = ME_EITHER(SOME)},
+    {"--loss-type:policy_loss|sft_loss|custom_loss",
+     .neutral = "policy_loss|sft_loss", .note = "a loss of one's own",
+     .effect = ME_EITHER(SOME)},
+    {"--custom-loss-function-path:s --custom-advantage-function-path:s "
+     "--custom-tis-function-path:s --custom-pg-loss-reducer-function-path:s "
+     "--use-rollout-entropy --get-mismatch-metrics",
+     .note = "what is computed of the tokens' probabilities",
+     .effect = ME_EITHER(SOME)},
+    {"--megatron-deepgemm-forward-layers:+i "
+     "--megatron-deepgemm-forward-modules:+s "
+     "--megatron-deepgemm-moe-forward-layers:+i "
+     "--megatron-deepgemm-moe-forward-modules:+s",
+     .note = "products of another library, in FP8",
+     .effect = ME_EITHER(SOME)},
     {"--kl-loss-coef:f --kl-coef:f --entropy-coef:f", .neutral = "0",
      .note = "terms of the loss of reinforcement learning",
      .effect = ME_HIGHER(SOME)},
