@@ -237,8 +237,7 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--megatron-deepgemm-forward-modules:+s "
      "--megatron-deepgemm-moe-forward-layers:+i "
      "--megatron-deepgemm-moe-forward-modules:+s",
-     .note = "products of another library, in FP8",
-     .effect = ME_EITHER(SOME)},
+     .note = "products of another library, in FP8", .effect = ME_EITHER(SOME)},
     {"--kl-loss-coef:f --kl-coef:f --entropy-coef:f", .neutral = "0",
      .note = "terms of the loss of reinforcement learning",
      .effect = ME_HIGHER(SOME)},
