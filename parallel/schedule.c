@@ -6,6 +6,7 @@
 #include "parallel/orders.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum {
     ME_STEPS_MAX = 1 << 29 /**< chunk micro-batches of a rank; twice as many
@@ -40,13 +41,22 @@ static bool is_same_name(const char *a, const char *b)
     return true;
 }
 
+/** PyTorch's class, or what get_schedule_class() and torchtitan call it. */
+static bool is_torch_name(const char *torch_name, const char *name)
+{
+    static const char before[] = "Schedule";
+    return torch_name != NULL &&
+           (is_same_name(torch_name, name) ||
+            (strncmp(torch_name, before, sizeof before - 1) == 0 &&
+             is_same_name(torch_name + sizeof before - 1, name)));
+}
+
 const me_schedule *me_schedule_find(const char *name)
 {
     const me_schedule *schedule = NULL;
     for (uint32_t i = 0; (schedule = me_schedule_at(i)) != NULL; i++) {
         if (is_same_name(schedule->name, name) ||
-            (schedule->torch_name != NULL &&
-             is_same_name(schedule->torch_name, name))) {
+            is_torch_name(schedule->torch_name, name)) {
             return schedule;
         }
     }

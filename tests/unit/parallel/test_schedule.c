@@ -211,6 +211,18 @@ static void test_schedule__table_of_schedules(void **state)
     }
     assert_int_equal(n, 17);
     assert_null(me_schedule_find("2f2b"));
+    static const char *const torch_names[][2] = {
+        {"ZBVZeroBubble", "zbv"},
+        {"interleaved1f1b", "ScheduleInterleaved1F1B"},
+        {"InterleavedZeroBubble", "ScheduleInterleavedZeroBubble"},
+        {"DualPipeV", "dualpipev"},
+    };
+    for (size_t i = 0; i < sizeof torch_names / sizeof torch_names[0]; i++) {
+        assert_non_null(me_schedule_find(torch_names[i][0]));
+        assert_ptr_equal(me_schedule_find(torch_names[i][0]),
+                         me_schedule_find(torch_names[i][1]));
+    }
+    assert_null(me_schedule_find("Schedule"));
 }
 
 static void test_schedule__names_what_does_not_fit(void **state)
