@@ -2,7 +2,8 @@
  * @file
  * Random cases for property tests, the same on every machine. A property is a
  * function that takes a generator and returns NULL or what is wrong; a failure
- * names the seed, and ME_TEST_SEED=seed runs that one case again.
+ * names the seed, and ME_TEST_SEED=seed runs that one case again. ME_TEST_CASES=n
+ * checks each property of a test on that many.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,6 +47,13 @@ static inline void me_property_check(me_property *property, uint64_t seed)
     }
 }
 
+/** How many cases somebody asks for; else @p cases. */
+static inline uint64_t me_random_cases(uint64_t cases)
+{
+    const char *given = getenv("ME_TEST_CASES");
+    return given != NULL ? strtoull(given, NULL, 10) : cases;
+}
+
 /** Check a property on seeds 1 to @p cases, or on ME_TEST_SEED alone. */
 static inline void me_property_run(me_property *property, uint64_t cases)
 {
@@ -54,7 +62,8 @@ static inline void me_property_run(me_property *property, uint64_t cases)
         me_property_check(property, strtoull(given, NULL, 10));
         return;
     }
-    for (uint64_t seed = 1; seed <= cases; seed++) {
+    const uint64_t last = me_random_cases(cases);
+    for (uint64_t seed = 1; seed <= last; seed++) {
         me_property_check(property, seed);
     }
 }
