@@ -74,6 +74,7 @@ typedef struct me_candidate {
                               UNDECIDED: nobody knows */
     char *reason;        /**< of what is refused; owned */
     me_search_result result;
+    bool is_screened;   /**< its bounds are what stands for its stages */
     bool is_like;       /**< an earlier candidate is the very same job */
     uint32_t next_like; /**< the next candidate that is; 0: none */
 } me_candidate;

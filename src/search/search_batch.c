@@ -5,8 +5,8 @@
 #include "search/evaluate.h"
 #include "search/search_log.h"
 #include "search/search_private.h"
+#include "search/search_queue.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -64,24 +64,15 @@ static bool is_behind(const me_search_run *s, const me_candidate *candidate)
     }
     const me_search_score best =
         me_search_score_bound(candidate, s->capacity_bytes);
-    const me_candidates *c = &s->candidates;
-    for (uint32_t i = 0; i < s->n_order; i++) {
-        const me_candidate *other = &c->items[s->order[i]];
-        if (me_candidate_fits(other)) {
-            const me_search_score score = me_search_score_of(other);
-            if (me_search_beats(&score, &best)) {
-                return true;
-            }
+    for (uint32_t i = 0; i < s->n_fits; i++) {
+        const me_search_score score =
+            me_search_score_of(&s->candidates.items[s->fits[i]]);
+        if (me_search_beats(&score, &best)) {
+            return true;
         }
     }
     return false;
 }
-
-/** A candidate whose step is known. */
-typedef struct screened {
-    int64_t step_ns;
-    uint32_t index;
-} screened;
 
 /** A screen under way. */
 typedef struct screening {
@@ -109,7 +100,8 @@ static bool screen(const me_search_run *s, const me_candidate *candidate,
                    me_search_outcome *o)
 {
     screening x = {.search = s, .sight = *candidate};
-    me_run_sight sight;
+    const double began = me_log_cpu_seconds();
+    me_run_sight sight = {.is_whole = false};
     o->status = me_candidate_screen(candidate, s->job, s->request.strict,
                                     &(me_screen_watcher){goes_on, &x}, &o->diag,
                                     &sight);
@@ -118,6 +110,17 @@ static bool screen(const me_search_run *s, const me_candidate *candidate,
         o->bound.step_ns = sight.step_ns == 0 ? INT64_MAX : sight.step_ns;
     }
     o->is_over = x.is_over;
+    me_log(ME_LOG_DEBUG,
+           "search: stages of %s: %s; step %lld ns, bound %lld; %llu bytes, "
+           "bound %llu; %.3f s",
+           candidate->layout,
+           x.is_over        ? "too large"
+           : sight.is_whole ? "all"
+                            : "behind",
+           (long long)o->bound.step_ns, (long long)candidate->bound.step_ns,
+           (unsigned long long)o->bound.bytes,
+           (unsigned long long)candidate->bound.bytes,
+           me_log_cpu_seconds() - began);
     return o->status == ME_OK || me_candidate_is_reason(o->status);
 }
 
@@ -244,6 +247,9 @@ static me_status tell_batch(me_search_run *s, const me_search_batch *b,
     me_status status = ME_OK;
     bool goes_on = true;
     for (uint32_t i = 0; status == ME_OK && i < b->count; i++) {
+        if (me_candidate_fits(&s->candidates.items[b->indices[i]])) {
+            s->fits[s->n_fits++] = b->indices[i];
+        }
         status = decide_like(s, b->indices[i], diag);
         if (status == ME_OK) {
             status = write_down(s, b->indices[i], diag);
@@ -281,88 +287,78 @@ static me_status run_together(me_search_run *s, uint32_t index, me_diag *diag,
     return status == ME_OK ? tell_batch(s, &b, diag, stops_out) : status;
 }
 
-static int compare_steps(const void *a, const void *b)
-{
-    const screened *x = a;
-    const screened *y = b;
-    return x->step_ns != y->step_ns
-               ? (x->step_ns < y->step_ns ? -1 : 1)
-               : (x->index > y->index) - (x->index < y->index);
-}
-
-/** What is left of a batch once its steps are known, the fastest first. */
-static uint32_t sort_screened(const me_search_run *s, const me_search_batch *b,
-                              screened list[ME_SEARCH_BATCH])
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < b->count; i++) {
-        const me_candidate *c = &s->candidates.items[b->indices[i]];
-        if (c->end == ME_SEARCH_UNDECIDED) {
-            list[n++] = (screened){c->bound.step_ns, b->indices[i]};
-        }
-    }
-    if (n > 1) {
-        qsort(list, n, sizeof *list, compare_steps);
-    }
-    return n;
-}
-
-/** Screen a batch; then simulate one after the other what those before it have not
- *  put behind them. */
+/** Screen a batch; what is left of it comes back with the step that it takes. */
 static me_status screen_batch(me_search_run *s, me_search_batch *b,
-                              me_diag *diag, bool *stops_out)
+                              me_search_queue *queue, me_diag *diag,
+                              bool *stops_out)
 {
-    screened list[ME_SEARCH_BATCH];
     b->is_screen = true;
-    me_status status = run_tasks(s, b, diag, stops_out);
+    const me_status status = run_tasks(s, b, diag, stops_out);
     b->is_screen = false;
-    const uint32_t n = status == ME_OK ? sort_screened(s, b, list) : 0;
-    for (uint32_t i = 0; i < b->count && status == ME_OK; i++) {
+    for (uint32_t i = 0; status == ME_OK && i < b->count; i++) {
         const uint32_t index = b->indices[i];
-        if (s->candidates.items[index].end != ME_SEARCH_UNDECIDED) {
+        me_candidate *c = &s->candidates.items[index];
+        if (c->end != ME_SEARCH_UNDECIDED) {
             s->n_done += count_like(s, index);
+            continue;
         }
-    }
-    for (uint32_t i = 0; status == ME_OK && !*stops_out && i < n; i++) {
-        me_candidate *c = &s->candidates.items[list[i].index];
-        if (is_behind(s, c)) {
-            put_behind(s, list[i].index);
-        } else {
-            status = run_together(s, list[i].index, diag, stops_out);
+        c->is_screened = true;
+        if (c->known == ME_SEARCH_SIMULATED) {
+            c->bound.step_ns = me_search_score_of(c).step_ns;
         }
+        me_search_queue_push(queue, (me_search_entry){c->bound, index});
     }
     return status;
 }
 
-/** The next of the order that nothing rules out. */
-static void fill_batch(me_search_run *s, uint32_t *next, me_search_batch *b)
+/** The next that nothing rules out: one that was screened, or some that were not
+ *  and come before any that was. */
+static void fill_batch(me_search_run *s, me_search_queue *queue,
+                       me_search_batch *b)
 {
     b->count = 0;
-    while (b->count < ME_SEARCH_BATCH && *next < s->n_order) {
-        const uint32_t index = s->order[(*next)++];
-        me_candidate *candidate = &s->candidates.items[index];
-        if (is_behind(s, candidate)) {
-            put_behind(s, index);
-        } else {
-            b->indices[b->count++] = index;
+    bool is_full = false;
+    while (!is_full && queue->count > 0) {
+        const uint32_t index = queue->items[0].index;
+        const me_candidate *c = &s->candidates.items[index];
+        if (c->is_screened && b->count > 0) {
+            return;
         }
+        me_search_queue_pop(queue);
+        if (is_behind(s, c)) {
+            put_behind(s, index);
+            continue;
+        }
+        b->indices[b->count++] = index;
+        is_full = c->is_screened || b->count == ME_SEARCH_BATCH;
     }
 }
 
-me_status me_search_decide(me_search_run *run, me_diag *diag)
+/** One that was screened is simulated by all processes together. */
+static me_status take_batch(me_search_run *s, me_search_batch *b,
+                            me_search_queue *queue, me_diag *diag,
+                            bool *stops_out)
 {
-    me_search_run *s = run;
+    if (!s->has_bounds) {
+        return run_batch(s, b, diag, stops_out);
+    }
+    return s->candidates.items[b->indices[0]].is_screened
+               ? run_together(s, b->indices[0], diag, stops_out)
+               : screen_batch(s, b, queue, diag, stops_out);
+}
+
+/** Batch by batch. */
+static me_status decide(me_search_run *s, me_search_queue *queue, me_diag *diag)
+{
     me_search_batch b = {.search = s};
-    uint32_t next = 0;
     bool stops = false;
     me_status status = ME_OK;
     while (status == ME_OK && !stops) {
-        fill_batch(s, &next, &b);
+        fill_batch(s, queue, &b);
         if (b.count == 0) {
             break;
         }
-        status = s->has_bounds ? screen_batch(s, &b, diag, &stops)
-                               : run_batch(s, &b, diag, &stops);
+        status = take_batch(s, &b, queue, diag, &stops);
         me_log(ME_LOG_INFO, "search: %u of %u decided, %.3f s",
                (unsigned)s->n_done, (unsigned)s->candidates.count,
                me_log_cpu_seconds());
@@ -374,5 +370,29 @@ me_status me_search_decide(me_search_run *run, me_diag *diag)
         }
         status = decide_like(s, s->order[i], diag);
     }
+    return status;
+}
+
+me_status me_search_decide(me_search_run *run, me_diag *diag)
+{
+    me_search_run *s = run;
+    me_search_queue queue = {.count = 0};
+    s->fits = me_alloc(s->n_order, sizeof *s->fits, "search.fits");
+    me_status status = s->fits == NULL
+                           ? ME_ERR_NOMEM
+                           : me_search_queue_init(s->n_order, &queue);
+    if (status != ME_OK) {
+        (void)me_fail(diag, status, "no host memory to search");
+    }
+    status = me_transport_agree(s->transport, status, diag);
+    for (uint32_t i = 0; status == ME_OK && i < s->n_order; i++) {
+        const uint32_t index = s->order[i];
+        me_search_queue_push(
+            &queue, (me_search_entry){s->candidates.items[index].bound, index});
+    }
+    if (status == ME_OK) {
+        status = decide(s, &queue, diag);
+    }
+    me_search_queue_fini(&queue);
     return status;
 }

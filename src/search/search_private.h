@@ -23,8 +23,10 @@ struct me_search_run {
     me_probes probes[ME_PROBE_KINDS];
     FILE *log; /**< of process 0; NULL: none is asked for */
     char log_path[1024];
-    uint32_t *order;         /**< of candidates, by their bounds */
-    uint32_t n_order;        /**< that are neither refused nor too large */
+    uint32_t *order;  /**< of candidates, by their bounds */
+    uint32_t n_order; /**< that are neither refused nor too large */
+    uint32_t *fits;   /**< of them, that are known to fit; owned */
+    uint32_t n_fits;
     uint64_t capacity_bytes; /**< that bounds are held against; 0: none */
     bool has_bounds;         /**< all candidates are of one card */
     me_job_card card;

@@ -7,6 +7,7 @@
 #include "search/bound.h"
 #include "search/rules.h"
 #include "search/search_private.h"
+#include "search/search_queue.h"
 #include "search/space_agree.h"
 
 #include <stdio.h>
@@ -161,30 +162,19 @@ static me_status weigh_places(me_search_run *s, me_diag *diag)
     return ME_OK;
 }
 
-/** Whose order(): qsort() has no argument for it. */
-typedef struct ordered {
-    me_search_bound bound;
-    uint32_t index;
-} ordered;
-
-static int compare_bounds(const void *a, const void *b)
+/** For qsort(). */
+static int compare_entries(const void *a, const void *b)
 {
-    const ordered *x = a;
-    const ordered *y = b;
-    if (x->bound.step_ns != y->bound.step_ns) {
-        return x->bound.step_ns < y->bound.step_ns ? -1 : 1;
-    }
-    if (x->bound.bytes != y->bound.bytes) {
-        return x->bound.bytes < y->bound.bytes ? -1 : 1;
-    }
-    return (x->index > y->index) - (x->index < y->index);
+    return me_search_entry_is_before(a, b)   ? -1
+           : me_search_entry_is_before(b, a) ? 1
+                                             : 0;
 }
 
 /** Those with the least bounds come first. */
 static me_status make_order(me_search_run *s, me_diag *diag)
 {
     const me_candidates *c = &s->candidates;
-    ordered *list = me_alloc(c->count, sizeof *list, "search.order");
+    me_search_entry *list = me_alloc(c->count, sizeof *list, "search.order");
     s->order = me_alloc(c->count, sizeof *s->order, "search.order");
     if (list == NULL || s->order == NULL) {
         me_free(list);
@@ -195,12 +185,12 @@ static me_status make_order(me_search_run *s, me_diag *diag)
         if (c->items[i].end == ME_SEARCH_UNDECIDED) {
             n_open++;
             if (!c->items[i].is_like) {
-                list[s->n_order++] = (ordered){c->items[i].bound, i};
+                list[s->n_order++] = (me_search_entry){c->items[i].bound, i};
             }
         }
     }
     if (s->n_order > 1) {
-        qsort(list, s->n_order, sizeof *list, compare_bounds);
+        qsort(list, s->n_order, sizeof *list, compare_entries);
     }
     for (uint32_t i = 0; i < s->n_order; i++) {
         s->order[i] = list[i].index;
@@ -438,6 +428,7 @@ void me_search_run_destroy(me_search_run *run)
     }
     me_free(s->rows);
     me_free(s->order);
+    me_free(s->fits);
     for (int kind = 0; kind < ME_PROBE_KINDS; kind++) {
         me_probes_fini(&s->probes[kind]);
     }
