@@ -86,6 +86,11 @@ typedef enum me_probe_kind {
     ME_PROBE_KINDS
 } me_probe_kind;
 
+enum {
+    ME_PROBE_REST = 0 /**< in place of a number of layers: two that the probe is
+                           not of */
+};
+
 typedef struct me_candidates {
     const me_schedule_choice *choices; /**< borrowed; n_choices of them */
     size_t n_choices;
@@ -149,7 +154,7 @@ me_status me_candidate_like_key(const me_candidate *candidate,
                                 me_str *key) ME_MUST_CHECK;
 
 /** The job of its probe, not finished; as me_candidate_finish(). Local.
- *  @param n_layers  of a layer's */
+ *  @param n_layers  of a layer's; ME_PROBE_REST */
 me_status me_candidate_probe(const me_candidate *candidate,
                              const me_config *job, me_probe_kind kind,
                              int32_t n_layers, me_diag *diag,

@@ -23,16 +23,17 @@ typedef struct parts {
     const me_config *config;
     const me_job_card *card;
     const me_probe *probe;
-    double layers;         /**< of the stage */
-    bool is_even;          /**< all stages have as many */
-    double dense;          /**< parameters of a layer, without experts */
-    double products;       /**< of them that each of its tokens multiplies */
-    double mlp;            /**< of these, of the MLP */
-    double experts;        /**< parameters of its experts */
-    double end;            /**< of embedding or head */
-    double ends;           /**< of those that the stage with most has */
-    double tokens;         /**< of a micro-batch, of the rank's sequence */
-    double residual_bytes; /**< of a layer's input */
+    double layers;           /**< of the stage */
+    me_megatron_alike alike; /**< those that its probe is of */
+    bool is_even;            /**< all stages have as many */
+    double dense;            /**< parameters of a layer, without experts */
+    double products;         /**< of them that each of its tokens multiplies */
+    double mlp;              /**< of these, of the MLP */
+    double experts;          /**< parameters of its experts */
+    double end;              /**< of embedding or head */
+    double ends;             /**< of those that the stage with most has */
+    double tokens;           /**< of a micro-batch, of the rank's sequence */
+    double residual_bytes;   /**< of a layer's input */
 } parts;
 
 static double larger(double a, double b)
@@ -43,14 +44,6 @@ static double larger(double a, double b)
 static bool has_experts(const me_config *c)
 {
     return c->moe.num_experts > 0;
-}
-
-/** Are all layers of one kind? A list or a period may leave some dense. */
-static bool is_all_experts(const me_config *c)
-{
-    return has_experts(c) &&
-           (c->moe.layer_freq[0] == '\0' ||
-            (c->moe.layer_freq[0] == '1' && c->moe.layer_freq[1] == '\0'));
 }
 
 static double gates(const me_config *c)
@@ -100,7 +93,8 @@ static parts parts_of(const me_config *c, const me_job_card *card,
     x.mlp = is_dense ? h * (double)m->ffn_hidden_size * (gates(c) + 1) / t : 0;
     x.products = attention_parameters(c) + x.mlp;
     x.dense = x.products;
-    if (is_all_experts(c) && c->moe.latent_size == 0) {
+    x.alike = me_megatron_count_alike(c, x.is_even);
+    if (!is_dense && c->moe.latent_size == 0) {
         x.experts = (double)c->moe.num_experts / (double)p->expert * h *
                     (double)c->moe.ffn_hidden_size * (gates(c) + 1) /
                     (double)p->expert_tensor;
@@ -140,6 +134,27 @@ static double bytes_of_parameter(const me_config *c, double shards)
     return own + gradient + states / (o->distributed ? shards : 1);
 }
 
+/** The same, if nobody shares states; 0: they are not as bytes_of_parameter() has
+ *  them in a probe's job. */
+static double whole_bytes_of_parameter(const me_config *c)
+{
+    const me_optimizer_config *o = &c->optimizer;
+    if (o->precision_aware || o->cpu_offload || c->fp8.param ||
+        c->parallel.torch_fsdp2 || me_is_emerging_optimizer(o->kind)) {
+        return 0;
+    }
+    return bytes_of_parameter(c, 1);
+}
+
+/** Parameters of a layer that its probe has shown beside experts and what is
+ *  multiplied for sure. */
+static double seen_parameters(const parts *x)
+{
+    const double whole = whole_bytes_of_parameter(x->config);
+    const double all = whole > 0 ? (double)x->probe->lasting_bytes / whole : 0;
+    return larger(all - x->experts - x->dense, 0);
+}
+
 static double static_bytes(const parts *x)
 {
     const me_config *c = x->config;
@@ -152,8 +167,10 @@ static double static_bytes(const parts *x)
         (double)p->world_size /
         ((double)p->pipeline * (double)p->expert * (double)p->expert_tensor) /
         (instances < 1 ? 1 : instances);
-    return (x->layers * x->dense + x->ends) * bytes_of_parameter(c, shards) +
-           x->layers * x->experts * bytes_of_parameter(c, of_experts);
+    const double dense =
+        x->layers * x->dense + x->alike.of_stage * seen_parameters(x);
+    return (dense + x->ends) * bytes_of_parameter(c, shards) +
+           x->alike.of_stage * x->experts * bytes_of_parameter(c, of_experts);
 }
 
 /** FSDP2 shards a model that has been built whole. */
@@ -163,7 +180,8 @@ static double bytes_when_built(const parts *x)
     const double own =
         c->fp8.param ? 1 : (double)me_dtype_bytes(c->train.params_dtype);
     return c->parallel.torch_fsdp2
-               ? own * (x->layers * (x->dense + x->experts) + x->ends)
+               ? own * (x->layers * x->dense + x->alike.of_stage * x->experts +
+                        x->ends)
                : 0;
 }
 
@@ -199,23 +217,32 @@ static double in_flight(const me_config *c)
     return warmup < all ? warmup : all;
 }
 
-/** What a layer of each chunk micro-batch in flight holds: what its probe has
- *  shown, or what is sure without one. Of full recomputation the input of every
- *  group of layers is there, at least one. */
-static double bytes_of_layer(const parts *x)
+/** What a chunk of a micro-batch in flight holds: @p seen of each layer that the
+ *  probe is of, or what is sure without one. Of full recomputation the input of
+ *  every group of layers is there, at least one. */
+static double bytes_of_chunk(const parts *x, uint64_t seen)
 {
     const me_recompute_config *r = &x->config->recompute;
+    const double layers =
+        x->layers / (double)x->config->parallel.virtual_pipeline;
     const bool is_full = r->granularity == ME_RECOMPUTE_FULL;
     if (is_full && r->method == ME_RECOMPUTE_UNIFORM && r->num_layers > 1) {
-        return x->residual_bytes / (double)r->num_layers;
+        return layers * x->residual_bytes / (double)r->num_layers;
     }
     const double sure =
         x->config->fp8.format != ME_FP8_NONE ||
                 x->config->recompute.distribute_saved_activations
             ? 0
             : x->residual_bytes + kept_bytes(x);
-    const double seen = (double)x->probe->kept_bytes;
-    return seen > sure ? seen : sure;
+    return layers * sure + x->alike.of_chunk * larger((double)seen - sure, 0);
+}
+
+/** What the chunks of @p n micro-batches in flight hold: modules keep some of the
+ *  last one alone. */
+static double bytes_in_flight(const parts *x, double n)
+{
+    return (n - 1) * bytes_of_chunk(x, x->probe->kept_bytes) +
+           bytes_of_chunk(x, x->probe->held_bytes);
 }
 
 /** Of the last stage, when its last chunk first runs; it has no warm-up of its
@@ -239,15 +266,22 @@ static double batch_bytes(const parts *x)
     return of_token * x->tokens;
 }
 
+/** Beside all layers' bytes, of the last stage, whose last layer must be one that
+ *  the probe ends in. */
+static double spike_bytes(const parts *x)
+{
+    const double spike = (double)x->probe->spike_bytes - batch_bytes(x);
+    return x->alike.is_last ? spike : 0;
+}
+
 /** Activations of the first stage at its first backward, or of the last one at its
  *  head, whichever are more; the only one has both. */
 static double activation_bytes(const parts *x)
 {
-    const double v = (double)x->config->parallel.virtual_pipeline;
-    const double of_chunk = x->layers / v * bytes_of_layer(x);
-    const double spike = (double)x->probe->spike_bytes - batch_bytes(x);
-    const double at_last = in_flight_at_last(x->config) * of_chunk + spike;
-    const double at_first = in_flight(x->config) * of_chunk;
+    const double spike = spike_bytes(x);
+    const double at_last =
+        bytes_in_flight(x, in_flight_at_last(x->config)) + spike;
+    const double at_first = bytes_in_flight(x, in_flight(x->config));
     return !x->is_even ? 0 : at_last > at_first ? at_last : at_first;
 }
 
@@ -316,11 +350,15 @@ static double seconds_of(int64_t ns)
     return 1e-9 * (double)ns;
 }
 
-/** A layer, both ways: what its probe has shown, or its products. */
-static double layer_seconds(const parts *x)
+/** Layers, both ways: what a probe has shown of those that it is of, and the
+ *  products of the others. */
+static double layers_seconds(const parts *x, double layers, double alike)
 {
-    return larger(forward_products(x), seconds_of(x->probe->forward_ns)) +
-           larger(backward_products(x), seconds_of(x->probe->backward_ns));
+    const double forward = forward_products(x);
+    const double backward = backward_products(x);
+    const double more = larger(seconds_of(x->probe->forward_ns) - forward, 0) +
+                        larger(seconds_of(x->probe->backward_ns) - backward, 0);
+    return layers * (forward + backward) + alike * more;
 }
 
 /** Head of the last stage: three products. Of the only one, the embedding as
@@ -388,11 +426,13 @@ static double card_seconds(const parts *x)
 {
     const me_config *c = x->config;
     const double m = (double)c->train.num_microbatches;
-    const double layer = layer_seconds(x);
-    double seconds = m * (x->layers * layer + head_seconds(x));
+    double seconds =
+        m * (layers_seconds(x, x->layers, x->alike.of_stage) + head_seconds(x));
     if (x->is_even && me_config_has_own_schedule(c)) {
-        seconds += (double)(c->parallel.pipeline - 1) * x->layers /
-                   (double)c->parallel.virtual_pipeline * layer;
+        seconds +=
+            (double)(c->parallel.pipeline - 1) *
+            layers_seconds(x, x->layers / (double)c->parallel.virtual_pipeline,
+                           x->alike.of_chunk);
     }
     return seconds + end_seconds(x);
 }
@@ -405,8 +445,9 @@ static double step_seconds(const parts *x)
     const double m = (double)x->config->train.num_microbatches;
     const double ends =
         x->config->parallel.pipeline > 1 ? 0 : seconds_of(p->host_ends_ns);
-    const double host = m * (x->layers * seconds_of(p->host_ns) + ends);
-    const double collectives = m * x->layers * seconds_of(p->collectives_ns);
+    const double host = m * (x->alike.of_stage * seconds_of(p->host_ns) + ends);
+    const double collectives =
+        m * x->alike.of_stage * seconds_of(p->collectives_ns);
     return larger(card_seconds(x), larger(host, collectives));
 }
 

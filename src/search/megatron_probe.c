@@ -7,6 +7,7 @@
 #include "search/rules.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /** Is one of the assignments @p text? */
@@ -20,12 +21,29 @@ static bool sets(const me_variant *variant, const char *text)
     return false;
 }
 
-/** Layers of one kind, each recomputed like the others. */
+/** Does one of them set an option? @param key  its name and "=" */
+static bool sets_option(const me_variant *variant, const char *key)
+{
+    for (int32_t i = 0; i < variant->n_sets; i++) {
+        if (strncmp(variant->sets[i], key, strlen(key)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool me_megatron_has_rest(const me_config *job)
+{
+    const char *frequency = job->moe.layer_freq;
+    return job->moe.num_experts > 0 && frequency[0] != '\0' &&
+           strcmp(frequency, "1") != 0;
+}
+
+/** Layers that are recomputed alike. */
 bool me_megatron_has_layer(const me_config *job,
                            const me_schedule_choice *choice,
                            const me_variant *variant)
 {
-    const char *frequency = job->moe.layer_freq;
     (void)choice;
     return job->model.mtp_num_layers == 0 &&
            job->parallel.pipeline_layout[0] == '\0' &&
@@ -35,9 +53,10 @@ bool me_megatron_has_layer(const me_config *job,
            !job->parallel.account_for_loss_in_pipeline_split &&
            job->parallel.num_layers_per_virtual_pipeline_stage == 0 &&
            !job->fp8.first_last_layers_bf16 && job->moe.tokens[0] == '\0' &&
-           (frequency[0] == '\0' || strcmp(frequency, "1") == 0) &&
            job->recompute.method == ME_RECOMPUTE_UNIFORM &&
-           !sets(variant, "recompute.method=block");
+           !sets(variant, "recompute.method=block") &&
+           !sets_option(variant, "moe.layer_freq=") &&
+           !sets_option(variant, "moe.num_experts=");
 }
 
 static me_status set_number(me_config *config, const char *option,
@@ -46,6 +65,15 @@ static me_status set_number(me_config *config, const char *option,
     char text[24];
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)value);
     return me_config_set(config, option, text, diag);
+}
+
+/** Of layers with experts and others the former, unless they are asked for. */
+static me_status set_kind(me_config *config, int32_t n_layers, me_diag *diag)
+{
+    return !me_megatron_has_rest(config)
+               ? ME_OK
+               : me_config_set(config, "moe.layer_freq",
+                               n_layers == ME_PROBE_REST ? "[0]*2" : "1", diag);
 }
 
 /** Ranks that a layer needs, and experts' ranks divide. */
@@ -86,10 +114,13 @@ me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
         is_sharded ? (uint64_t)config->parallel.world_size : ranks_of(config);
     const me_parallel_config *p = &config->parallel;
     const uint64_t data = world / ((uint64_t)p->tensor * (uint64_t)p->context);
+    const uint64_t layers = n_layers == ME_PROBE_REST ? 2 : (uint64_t)n_layers;
     me_status status = set_number(config, "parallel.world_size", world, diag);
     if (status == ME_OK) {
-        status =
-            set_number(config, "model.num_layers", (uint64_t)n_layers, diag);
+        status = set_number(config, "model.num_layers", layers, diag);
+    }
+    if (status == ME_OK) {
+        status = set_kind(config, n_layers, diag);
     }
     return status == ME_OK
                ? set_number(
@@ -98,13 +129,27 @@ me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
                : status;
 }
 
-/** Megatron-LM's own functions, of layers that the job does not deal out itself. */
+/** Ranks of a candidate's pipeline. */
+static long pipeline_of(const me_config *job, const me_variant *variant)
+{
+    static const char key[] = "parallel.pipeline=";
+    for (int32_t i = 0; i < variant->n_sets; i++) {
+        if (strncmp(variant->sets[i], key, sizeof key - 1) == 0) {
+            return strtol(variant->sets[i] + sizeof key - 1, NULL, 10);
+        }
+    }
+    return job->parallel.pipeline;
+}
+
+/** Megatron-LM's own functions, of layers that the job does not deal out itself;
+ *  every stage has some of those that the place's job has. */
 bool me_megatron_has_place(const me_config *job,
                            const me_schedule_choice *choice,
                            const me_variant *variant)
 {
     return choice->schedule == NULL && job->pipeline.name[0] == '\0' &&
            job->pipeline.file[0] == '\0' &&
+           (!me_megatron_has_rest(job) || pipeline_of(job, variant) == 1) &&
            me_megatron_has_layer(job, choice, variant);
 }
 
@@ -129,12 +174,13 @@ me_status me_megatron_set_place(me_config *config, int32_t n_layers,
 {
     const me_parallel_config *p = &config->parallel;
     const uint64_t pipeline = (uint64_t)p->pipeline;
-    (void)n_layers;
     const uint64_t data =
         (uint64_t)p->world_size /
         (pipeline * (uint64_t)p->tensor * (uint64_t)p->context);
-    const me_status status =
-        set_number(config, "model.num_layers", pipeline, diag);
+    me_status status = set_number(config, "model.num_layers", pipeline, diag);
+    if (status == ME_OK) {
+        status = set_kind(config, n_layers, diag);
+    }
     return status == ME_OK ? set_number(config, "train.global_batch_size",
                                         pipeline * data, diag)
                            : status;

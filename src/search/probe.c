@@ -2,6 +2,7 @@
 #include "search/probe.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "config/framework.h"
 #include "config/options.h"
 #include "run/program.h"
@@ -10,7 +11,6 @@
 #include "search/rules.h"
 #include "tensor/launch.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -18,14 +18,17 @@ enum {
     LAYERS = 2
 };
 
-/** A forward or backward. */
+/** A forward or backward. Of what was there before its micro-batch a forward gives
+ *  back what modules had kept of the one before. */
 typedef struct action {
     int64_t ns;             /**< kernels, and collectives that they wait for */
     int64_t host_ns;        /**< of the host */
     int64_t collectives_ns; /**< all of them */
     int64_t bytes;          /**< that it leaves */
-    int64_t most; /**< that it has at once, beside what was there before the
-                        micro-batch; of a backward */
+    int64_t gone;   /**< of what was there before, given back by a forward */
+    int64_t before; /**< what was there before the micro-batch and stays */
+    int64_t most;   /**< that it has at once, beside what was there before the
+                        micro-batch and stays; of a backward */
 } action;
 
 /** Listens to one run. */
@@ -37,6 +40,12 @@ typedef struct listener {
     int64_t begin;  /**< of them when the open action began */
     int64_t most;   /**< live at once since the open forward began */
     int64_t before; /**< live when it began */
+    int64_t gone;   /**< of what was live then, given back by the forward */
+    uint32_t *born; /**< in which forward a block was allocated; owned */
+    uint32_t n_born;
+    uint32_t n_forwards; /**< so far */
+    bool is_forward;     /**< one is open */
+    me_status status;
     action *holder; /**< of what is live at the end of the open action; NULL */
     action *open;   /**< whose launches are told; NULL: nobody's */
     me_digest digest;
@@ -130,6 +139,59 @@ static void on_launch(void *self, const me_launch *launch)
     }
 }
 
+static void on_alloc(listener *l, const me_event *event)
+{
+    if (event->block >= l->n_born) {
+        const uint32_t n = 2 * event->block + 1;
+        uint32_t *grown = me_realloc(l->born, n, sizeof *grown, "probe.born");
+        if (grown == NULL) {
+            l->status = ME_ERR_NOMEM;
+            return;
+        }
+        l->born = grown;
+        l->n_born = n;
+    }
+    l->born[event->block] = l->n_forwards;
+    l->live += (int64_t)event->bytes;
+    l->most = l->live > l->most ? l->live : l->most;
+}
+
+static void on_free(listener *l, const me_event *event)
+{
+    const bool is_known = event->block < l->n_born;
+    l->live -= (int64_t)event->bytes;
+    if (l->is_forward && is_known && l->born[event->block] != l->n_forwards) {
+        l->gone += (int64_t)event->bytes;
+    }
+}
+
+static void on_action_begin(listener *l, const me_event *event)
+{
+    l->begin = l->live;
+    l->is_forward = strcmp(event->name, "F") == 0;
+    if (l->is_forward) {
+        l->n_forwards++;
+        l->gone = 0;
+        l->before = l->live;
+        l->most = l->live;
+    }
+    l->holder = event->iteration != ME_STEADY_ITERATION
+                    ? NULL
+                    : action_of(l, !l->is_forward, event->microbatch);
+}
+
+static void on_action_end(listener *l)
+{
+    if (l->holder != NULL) {
+        l->holder->bytes = l->live - l->begin;
+        l->holder->gone = l->gone;
+        l->holder->before = l->before - l->gone;
+        l->holder->most = l->most - l->holder->before;
+        l->holder = NULL;
+    }
+    l->is_forward = false;
+}
+
 static void on_event(void *self, const me_event *event)
 {
     listener *l = self;
@@ -137,24 +199,13 @@ static void on_event(void *self, const me_event *event)
     me_digest_add(&l->digest, event->block);
     me_digest_add(&l->digest, event->bytes);
     if (event->kind == ME_EVENT_ALLOC) {
-        l->live += (int64_t)event->bytes;
-        l->most = l->live > l->most ? l->live : l->most;
+        on_alloc(l, event);
     } else if (event->kind == ME_EVENT_FREE_REQUESTED) {
-        l->live -= (int64_t)event->bytes;
+        on_free(l, event);
     } else if (event->kind == ME_EVENT_ACTION_BEGIN) {
-        l->begin = l->live;
-        if (strcmp(event->name, "F") == 0) {
-            l->before = l->live;
-            l->most = l->live;
-        }
-        l->holder = event->iteration != ME_STEADY_ITERATION
-                        ? NULL
-                        : action_of(l, strcmp(event->name, "F") != 0,
-                                    event->microbatch);
-    } else if (l->holder != NULL) {
-        l->holder->bytes = l->live - l->begin;
-        l->holder->most = l->most - l->before;
-        l->holder = NULL;
+        on_action_begin(l, event);
+    } else {
+        on_action_end(l);
     }
 }
 
@@ -180,9 +231,10 @@ static me_status begin(void *self, me_engine *e, me_diag *diag)
 
 static me_status end(void *self, me_diag *diag)
 {
-    (void)self;
-    (void)diag;
-    return ME_OK;
+    const listener *l = self;
+    return l->status == ME_OK
+               ? ME_OK
+               : me_fail(diag, l->status, "no host memory for probes");
 }
 
 static me_status watch(me_config *config, const me_job_card *card,
@@ -202,6 +254,8 @@ static me_status watch(me_config *config, const me_job_card *card,
         status = me_simulate_watched(plan, card, 0, &watcher, diag);
     }
     l->plan = NULL;
+    me_free(l->born);
+    l->born = NULL;
     me_plan_destroy(plan);
     return status;
 }
@@ -251,6 +305,8 @@ static me_probe tell_apart(const listener *one, const listener *two)
                   .collectives_ns = most,
                   .digest = two->digest};
     int64_t kept = most;
+    int64_t held = most;
+    int64_t lasting = most;
     action ends = {.ns = most, .host_ns = most};
     for (int m = 0; m < MICROBATCHES; m++) {
         const action a = both_ways(one, m);
@@ -262,7 +318,11 @@ static me_probe tell_apart(const listener *one, const listener *two)
         p.host_ns = least(p.host_ns, b.host_ns - a.host_ns);
         p.collectives_ns =
             least(p.collectives_ns, b.collectives_ns - a.collectives_ns);
-        kept = least(kept, two->forward[m].bytes - one->forward[m].bytes);
+        const action *f = &one->forward[m];
+        const action *g = &two->forward[m];
+        kept = least(kept, g->bytes - f->bytes);
+        held = least(held, g->bytes + g->gone - f->bytes - f->gone);
+        lasting = least(lasting, g->before - f->before);
         ends.ns = least(ends.ns, a.ns);
         ends.host_ns = least(ends.host_ns, a.host_ns);
     }
@@ -273,27 +333,57 @@ static me_probe tell_apart(const listener *one, const listener *two)
     p.host_ends_ns = at_least_none(ends.host_ns - p.host_ns);
     p.collectives_ns = at_least_none(p.collectives_ns);
     p.kept_bytes = (uint64_t)at_least_none(kept);
-    p.spike_bytes = spike_of(one, two, at_least_none(kept));
+    p.held_bytes = (uint64_t)at_least_none(held);
+    p.lasting_bytes = (uint64_t)at_least_none(lasting);
+    p.spike_bytes = spike_of(one, two, at_least_none(held));
+    me_log(
+        ME_LOG_DEBUG,
+        "search: a layer: forward %lld ns, backward %lld; %llu bytes lasting, "
+        "%llu held, %llu kept; %llu at most beside them",
+        (long long)p.forward_ns, (long long)p.backward_ns,
+        (unsigned long long)p.lasting_bytes, (unsigned long long)p.held_bytes,
+        (unsigned long long)p.kept_bytes, (unsigned long long)p.spike_bytes);
     return p;
+}
+
+/** @param n_layers  as me_candidate_probe() */
+static me_status watch_layers(const me_candidate *candidate,
+                              const me_config *job, int32_t n_layers,
+                              const me_job_card *card, me_diag *diag,
+                              listener *l)
+{
+    me_config *config = NULL;
+    me_status status = me_candidate_probe(candidate, job, ME_PROBE_LAYER,
+                                          n_layers, diag, &config);
+    if (status == ME_OK) {
+        status = watch(config, card, diag, l);
+    }
+    me_config_destroy(config);
+    return status;
 }
 
 static me_status probe_layer(const me_candidate *candidate,
                              const me_config *job, const me_job_card *card,
                              me_diag *diag, me_probe *probe)
 {
+    const me_probe_rules *rules =
+        &me_search_rules_of(job->framework)->probes[ME_PROBE_LAYER];
+    const bool has_rest = rules->has_rest != NULL && rules->has_rest(job);
     listener runs[LAYERS];
+    listener rest = {.digest = {0, 0}};
     me_status status = ME_OK;
     for (int i = 0; status == ME_OK && i < LAYERS; i++) {
-        me_config *config = NULL;
-        status = me_candidate_probe(candidate, job, ME_PROBE_LAYER, i + 1, diag,
-                                    &config);
-        if (status == ME_OK) {
-            status = watch(config, card, diag, &runs[i]);
-        }
-        me_config_destroy(config);
+        status = watch_layers(candidate, job, i + 1, card, diag, &runs[i]);
+    }
+    if (status == ME_OK && has_rest) {
+        status = watch_layers(candidate, job, ME_PROBE_REST, card, diag, &rest);
     }
     if (status == ME_OK) {
         *probe = tell_apart(&runs[0], &runs[1]);
+    }
+    if (status == ME_OK && has_rest) {
+        me_digest_add(&probe->digest, rest.digest.a);
+        me_digest_add(&probe->digest, rest.digest.b);
     }
     return status;
 }
@@ -314,146 +404,4 @@ me_status me_probe_run(const me_candidate *candidate, const me_config *job,
         return status;
     }
     return ME_OK;
-}
-
-/** A candidate and its key, to be sorted. */
-typedef struct keyed {
-    char *key; /**< owned; NULL: another has it now */
-    uint32_t candidate;
-} keyed;
-
-static int compare_keys(const void *a, const void *b)
-{
-    const keyed *x = a;
-    const keyed *y = b;
-    const int order = strcmp(x->key, y->key);
-    return order != 0
-               ? order
-               : (x->candidate > y->candidate) - (x->candidate < y->candidate);
-}
-
-static me_status make_keys(const me_candidates *c, const me_config *job,
-                           me_probe_kind kind, me_diag *diag, keyed *list,
-                           uint32_t *n_out)
-{
-    me_status status = ME_OK;
-    for (uint32_t i = 0; status == ME_OK && i < c->count; i++) {
-        me_str key = {0};
-        bool has_probe = false;
-        if (c->items[i].end == ME_SEARCH_UNDECIDED) {
-            status = me_candidate_probe_key(&c->items[i], job, kind, diag,
-                                            &has_probe, &key);
-        }
-        if (has_probe) {
-            list[*n_out] = (keyed){.key = key.text, .candidate = i};
-            ++*n_out;
-        } else {
-            me_str_fini(&key);
-        }
-    }
-    return status;
-}
-
-static me_status fail_probes(me_diag *diag)
-{
-    return me_fail(diag, ME_ERR_NOMEM, "no host memory for probes");
-}
-
-me_status me_probes_find(const me_candidates *candidates, const me_config *job,
-                         me_diag *diag, me_probes *probes)
-{
-    const uint32_t n_candidates = candidates->count;
-    uint32_t n = 0;
-    keyed *list = me_alloc(n_candidates, sizeof *list, "probes");
-    me_probes *p = probes;
-    p->of = me_alloc(n_candidates, sizeof *p->of, "probes");
-    p->keys = me_alloc(n_candidates, sizeof(char *), "probes");
-    p->items = me_alloc(n_candidates, sizeof *p->items, "probes");
-    p->first = me_alloc(n_candidates, sizeof *p->first, "probes");
-    const bool has_room = list != NULL && p->of != NULL && p->keys != NULL &&
-                          p->items != NULL && p->first != NULL;
-    const me_status status =
-        has_room ? make_keys(candidates, job, p->kind, diag, list, &n)
-                 : fail_probes(diag);
-    if (status == ME_OK && has_room) {
-        memset(p->of, 0xff, n_candidates * sizeof *p->of);
-        if (n > 1) {
-            qsort(list, n, sizeof *list, compare_keys);
-        }
-    }
-    for (uint32_t i = 0; status == ME_OK && i < n; i++) {
-        if (p->count == 0 || strcmp(p->keys[p->count - 1], list[i].key) != 0) {
-            p->keys[p->count] = list[i].key;
-            p->first[p->count++] = list[i].candidate;
-            list[i].key = NULL;
-        }
-        p->of[list[i].candidate] = p->count - 1;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        me_free(list[i].key);
-    }
-    me_free(list);
-    return status;
-}
-
-/** Keys of those that are undecided, and whose layers were probed. */
-static me_status make_like_keys(const me_probes *probes, const me_config *job,
-                                const me_candidates *c, me_diag *diag,
-                                keyed *list, uint32_t *n_out)
-{
-    const me_digest none = {0, 0};
-    me_status status = ME_OK;
-    for (uint32_t i = 0; status == ME_OK && i < c->count; i++) {
-        if (c->items[i].end != ME_SEARCH_UNDECIDED ||
-            probes->of[i] == UINT32_MAX) {
-            continue;
-        }
-        const me_digest d = probes->items[probes->of[i]].digest;
-        me_str key = {0};
-        if (!me_digest_is_equal(d, none)) {
-            me_str_printf(&key, "%016llx%016llx ", (unsigned long long)d.a,
-                          (unsigned long long)d.b);
-            status = me_candidate_like_key(&c->items[i], job, diag, &key);
-            list[*n_out] = (keyed){.key = key.text, .candidate = i};
-            ++*n_out;
-        }
-    }
-    return status;
-}
-
-me_status me_probes_find_like(const me_probes *probes, const me_config *job,
-                              me_diag *diag, me_candidates *candidates)
-{
-    uint32_t n = 0;
-    me_candidate *items = candidates->items;
-    keyed *list = me_alloc(candidates->count, sizeof *list, "probes");
-    const me_status status =
-        list == NULL ? fail_probes(diag)
-                     : make_like_keys(probes, job, candidates, diag, list, &n);
-    if (status == ME_OK && n > 1) {
-        qsort(list, n, sizeof *list, compare_keys);
-    }
-    for (uint32_t i = 1; status == ME_OK && i < n; i++) {
-        if (strcmp(list[i - 1].key, list[i].key) == 0) {
-            items[list[i - 1].candidate].next_like = list[i].candidate;
-            items[list[i].candidate].is_like = true;
-        }
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        me_free(list[i].key);
-    }
-    me_free(list);
-    return status;
-}
-
-void me_probes_fini(me_probes *probes)
-{
-    for (uint32_t i = 0; i < probes->count; i++) {
-        me_free(probes->keys[i]);
-    }
-    me_free((void *)probes->keys);
-    me_free(probes->items);
-    me_free(probes->first);
-    me_free(probes->of);
-    *probes = (me_probes){.count = 0};
 }

@@ -27,9 +27,13 @@ typedef struct me_probe {
     int64_t host_ns;     /**< of the host, for a layer both ways */
     int64_t host_ends_ns; /**< of the host, beside that of layers */
     int64_t
-        collectives_ns;   /**< of a layer's ranks, both ways, also of those that
+        collectives_ns; /**< of a layer's ranks, both ways, also of those that
                                  kernels do not wait for */
-    uint64_t kept_bytes;  /**< that a layer's forward leaves for its backward */
+    uint64_t lasting_bytes; /**< of a layer, beside micro-batches: weights,
+                                 gradients, and states as if nobody shared them */
+    uint64_t held_bytes;  /**< that a layer's forward leaves for its backward */
+    uint64_t kept_bytes;  /**< of them, what the next one's forward leaves as
+                                 well: modules keep some until then */
     uint64_t spike_bytes; /**< at most, beside that of all layers, while none of
                                it is given back: of head and loss */
     me_digest digest; /**< of all that a rank allocates, frees and launches */

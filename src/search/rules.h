@@ -22,8 +22,10 @@ typedef struct me_probe_rules {
     const char *const *sets;
     /** Make a job that is read, has the assignments and is not finished its own
      *  probe.
-     *  @param n_layers  of a layer's */
+     *  @param n_layers  of a layer's; ME_PROBE_REST */
     me_status (*set)(me_config *config, int32_t n_layers, me_diag *diag);
+    /** Has a job layers beside those that a layer's probe is of? NULL: none has. */
+    bool (*has_rest)(const me_config *job);
 } me_probe_rules;
 
 typedef struct me_search_rules {
@@ -56,11 +58,24 @@ extern const me_space_axis_kind me_megatron_axes[];
 me_search_bound me_megatron_bound(const me_config *config,
                                   const me_job_card *card,
                                   const me_probe *probe);
+
+/** Layers that a layer's probe is of. */
+typedef struct me_megatron_alike {
+    double of_stage; /**< that a stage has at least; where layers are not dealt
+                          evenly, on the mean */
+    double of_chunk; /**< that a chunk has at least; not dealt evenly: 0 */
+    bool is_last;    /**< the last of all is one */
+} me_megatron_alike;
+
+/** @param is_even  every stage has as many layers, in as many chunks */
+me_megatron_alike me_megatron_count_alike(const me_config *config,
+                                          bool is_even);
 bool me_megatron_has_layer(const me_config *job,
                            const me_schedule_choice *choice,
                            const me_variant *variant);
 me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
                                 me_diag *diag) ME_MUST_CHECK;
+bool me_megatron_has_rest(const me_config *job);
 extern const char *const me_megatron_layer_sets[];
 bool me_megatron_has_place(const me_config *job,
                            const me_schedule_choice *choice,

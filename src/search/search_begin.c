@@ -39,6 +39,8 @@ static void put_probe(me_writer *w, const me_probe *probe)
     me_writer_put(w, (uint64_t)probe->host_ns, 8);
     me_writer_put(w, (uint64_t)probe->host_ends_ns, 8);
     me_writer_put(w, (uint64_t)probe->collectives_ns, 8);
+    me_writer_put(w, probe->lasting_bytes, 8);
+    me_writer_put(w, probe->held_bytes, 8);
     me_writer_put(w, probe->kept_bytes, 8);
     me_writer_put(w, probe->spike_bytes, 8);
     me_writer_put(w, probe->digest.a, 8);
@@ -54,6 +56,8 @@ static me_probe get_probe(me_reader *reader)
     probe.host_ns = (int64_t)me_reader_get(reader, 8);
     probe.host_ends_ns = (int64_t)me_reader_get(reader, 8);
     probe.collectives_ns = (int64_t)me_reader_get(reader, 8);
+    probe.lasting_bytes = me_reader_get(reader, 8);
+    probe.held_bytes = me_reader_get(reader, 8);
     probe.kept_bytes = me_reader_get(reader, 8);
     probe.spike_bytes = me_reader_get(reader, 8);
     probe.digest.a = me_reader_get(reader, 8);

@@ -246,15 +246,18 @@ static void draw_wide_recompute(me_random *random, random_job *job)
 
 static void draw_wide_experts(me_random *random, random_job *job)
 {
-    static const char *const frequencies[] = {"1", "2", "[1]*1+[0]*1"};
+    static const char *const frequencies[] = {"1", "2", "[1]*1+[0]*1",
+                                              "[0]*1+[1]*1"};
     SET("moe.num_experts=8");
     SET("moe.router_topk=2");
     SET("moe.ffn_hidden_size=%d", 512 * power(random, 2));
     SET("moe.token_dispatcher=alltoall");
     SET("moe.grouped_gemm=true");
     SET("parallel.expert=%d", (int)power(random, 2));
+    SET("moe.shared_expert_intermediate_size=%d",
+        512 * (int)me_random_in(random, 0, 1));
     if (power(random, 1) == 1) {
-        SET("moe.layer_freq=%s", pick(random, frequencies, 2));
+        SET("moe.layer_freq=%s", pick(random, frequencies, 4));
     }
 }
 

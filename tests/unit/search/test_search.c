@@ -41,23 +41,21 @@ typedef struct space {
         "data_parallel=distributed,ddp",                                       \
             "optimizer.distributed=true optimizer.distributed=false"           \
     }
+#define FULL                                                                   \
+    "recompute.granularity=full,recompute.method=uniform,"                     \
+    "recompute.num_layers=1"
 #define RECOMPUTE                                                              \
     {                                                                          \
-        "recompute=none,full",                                                 \
-            "recompute.granularity=none "                                      \
-            "recompute.granularity=full,recompute.method=uniform,"             \
-            "recompute.num_layers=1"                                           \
+        "recompute=none,full", "recompute.granularity=none " FULL              \
     }
-#define RECOMPUTE_NORM                                                         \
+#define RECOMPUTE_MODULE(word, layernorm, mlp)                                 \
     {                                                                          \
-        "recompute=none,layernorm,full",                                       \
+        "recompute=none," word ",full",                                        \
             "recompute.granularity=none "                                      \
             "recompute.granularity=selective,recompute.core_attn=false,"       \
-            "recompute.layernorm=true,recompute.mla_up_proj=false,"            \
-            "recompute.mlp=false,recompute.moe=false,"                         \
-            "recompute.moe_act=false,recompute.shared_experts=false "          \
-            "recompute.granularity=full,recompute.method=uniform,"             \
-            "recompute.num_layers=1"                                           \
+            "recompute.layernorm=" layernorm ",recompute.mla_up_proj=false,"   \
+            "recompute.mlp=" mlp ",recompute.moe=false,"                       \
+            "recompute.moe_act=false,recompute.shared_experts=false " FULL     \
     }
 
 static const space spaces[] = {
@@ -151,10 +149,11 @@ static const space spaces[] = {
       {"parallel.pipeline=1,2,4", NULL},
       {"parallel.virtual_pipeline=1", NULL},
       {"train.micro_batch_size=1,2,4", NULL},
-      RECOMPUTE_NORM,
+      RECOMPUTE_MODULE("layernorm", "true", "false"),
       DATA_PARALLEL}},
-    {MOE,
-     {"moe.tokens="},
+    {MOE, // recomputed MLPs are those of layers without experts
+     {"moe.tokens=", "device.name=h100-80gb", "model.seq_length=64",
+      "model.ffn_hidden_size=4096"},
      {{"parallel.world_size=2", NULL},
       {"parallel.tensor=1", NULL},
       {"parallel.sequence=false", NULL},
@@ -164,7 +163,7 @@ static const space spaces[] = {
       {"parallel.expert_tensor=1", NULL},
       {"parallel.expert=1,2", NULL},
       {"train.micro_batch_size=1,2", NULL},
-      RECOMPUTE,
+      RECOMPUTE_MODULE("mlp", "false", "true"),
       {"data_parallel=ddp", "optimizer.distributed=false"}}},
     {MOE,
      {"moe.tokens=", "train.global_batch_size=8"},
