@@ -86,9 +86,10 @@ typedef enum me_probe_kind {
     ME_PROBE_KINDS
 } me_probe_kind;
 
+/** In place of a number of layers. */
 enum {
-    ME_PROBE_REST = 0 /**< in place of a number of layers: two that the probe is
-                           not of */
+    ME_PROBE_REST = 0, /**< two that the probe is not of */
+    ME_PROBE_END = -1  /**< one, as the last stage of a pipeline has it */
 };
 
 typedef struct me_candidates {
@@ -154,7 +155,7 @@ me_status me_candidate_like_key(const me_candidate *candidate,
                                 me_str *key) ME_MUST_CHECK;
 
 /** The job of its probe, not finished; as me_candidate_finish(). Local.
- *  @param n_layers  of a layer's; ME_PROBE_REST */
+ *  @param n_layers  of a layer's; or what stands in its place */
 me_status me_candidate_probe(const me_candidate *candidate,
                              const me_config *job, me_probe_kind kind,
                              int32_t n_layers, me_diag *diag,

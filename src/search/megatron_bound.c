@@ -366,9 +366,9 @@ static double layers_seconds(const parts *x, double layers, double alike)
 static double head_seconds(const parts *x)
 {
     const double products = 6 * x->tokens * x->end / product_rate(x);
-    return x->config->parallel.pipeline > 1
-               ? products
-               : larger(products, seconds_of(x->probe->ends_ns));
+    const int64_t seen = x->config->parallel.pipeline > 1 ? x->probe->head_ns
+                                                          : x->probe->ends_ns;
+    return larger(products, seconds_of(seen));
 }
 
 /** One collective of the data-parallel ranks: more of them take more latency. */
@@ -399,7 +399,7 @@ static double end_seconds(const parts *x)
         o->num_instances > 1 || c->fp8.param) {
         return 0;
     }
-    const double parameters = x->layers * x->dense;
+    const double parameters = x->layers * x->dense + x->ends;
     double seconds = 0;
     if (!o->overlap_grad_reduce) {
         seconds += reduction_seconds(

@@ -110,12 +110,17 @@ me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
 {
     const uint64_t microbatches = 2;
     const bool is_sharded = config->parallel.torch_fsdp2;
+    const uint64_t stages = n_layers == ME_PROBE_END ? 2 : 1;
     const uint64_t world =
         is_sharded ? (uint64_t)config->parallel.world_size : ranks_of(config);
     const me_parallel_config *p = &config->parallel;
     const uint64_t data = world / ((uint64_t)p->tensor * (uint64_t)p->context);
-    const uint64_t layers = n_layers == ME_PROBE_REST ? 2 : (uint64_t)n_layers;
-    me_status status = set_number(config, "parallel.world_size", world, diag);
+    const uint64_t layers = n_layers > 0 ? (uint64_t)n_layers : 2;
+    me_status status =
+        set_number(config, "parallel.world_size", stages * world, diag);
+    if (status == ME_OK) {
+        status = set_number(config, "parallel.pipeline", stages, diag);
+    }
     if (status == ME_OK) {
         status = set_number(config, "model.num_layers", layers, diag);
     }

@@ -237,6 +237,14 @@ static me_status end(void *self, me_diag *diag)
                : me_fail(diag, l->status, "no host memory for probes");
 }
 
+/** The lowest rank of the last stage. */
+static int32_t rank_at_end(const me_plan *plan)
+{
+    const me_coordinates c = {
+        .at = {[ME_AXIS_PIPELINE] = plan->config->parallel.pipeline - 1}};
+    return me_grid_rank(&plan->grid, ME_GRID_DENSE, &c);
+}
+
 static me_status watch(me_config *config, const me_job_card *card,
                        me_diag *diag, listener *l)
 {
@@ -251,7 +259,8 @@ static me_status watch(me_config *config, const me_job_card *card,
     }
     const me_watcher watcher = {.begin = begin, .end = end, .self = l};
     if (status == ME_OK) {
-        status = me_simulate_watched(plan, card, 0, &watcher, diag);
+        status =
+            me_simulate_watched(plan, card, rank_at_end(plan), &watcher, diag);
     }
     l->plan = NULL;
     me_free(l->born);
@@ -362,6 +371,31 @@ static me_status watch_layers(const me_candidate *candidate,
     return status;
 }
 
+/** What the last stage of a pipeline has beside its layers. One that cannot have
+ *  a pipeline shows nothing. */
+static me_status probe_end(const me_candidate *candidate, const me_config *job,
+                           const me_job_card *card, me_diag *diag,
+                           me_probe *probe)
+{
+    listener last;
+    me_diag own = {.status = ME_OK};
+    const me_status status =
+        watch_layers(candidate, job, ME_PROBE_END, card, &own, &last);
+    if (me_candidate_is_reason(status)) {
+        return ME_OK;
+    }
+    if (status != ME_OK) {
+        *diag = own;
+        return status;
+    }
+    int64_t ns = INT64_MAX;
+    for (int m = 0; m < MICROBATCHES; m++) {
+        ns = least(ns, both_ways(&last, m).ns);
+    }
+    probe->head_ns = at_least_none(ns - probe->forward_ns - probe->backward_ns);
+    return ME_OK;
+}
+
 static me_status probe_layer(const me_candidate *candidate,
                              const me_config *job, const me_job_card *card,
                              me_diag *diag, me_probe *probe)
@@ -385,7 +419,8 @@ static me_status probe_layer(const me_candidate *candidate,
         me_digest_add(&probe->digest, rest.digest.a);
         me_digest_add(&probe->digest, rest.digest.b);
     }
-    return status;
+    return status == ME_OK ? probe_end(candidate, job, card, diag, probe)
+                           : status;
 }
 
 me_status me_probe_run(const me_candidate *candidate, const me_config *job,

@@ -24,6 +24,7 @@ typedef struct me_probe {
                              that kernels wait for at once */
     int64_t backward_ns; /**< likewise, with what is recomputed */
     int64_t ends_ns;     /**< of embedding, head and loss together, both ways */
+    int64_t head_ns;     /**< of head and loss alone */
     int64_t host_ns;     /**< of the host, for a layer both ways */
     int64_t host_ends_ns; /**< of the host, beside that of layers */
     int64_t

@@ -22,7 +22,7 @@ typedef struct me_probe_rules {
     const char *const *sets;
     /** Make a job that is read, has the assignments and is not finished its own
      *  probe.
-     *  @param n_layers  of a layer's; ME_PROBE_REST */
+     *  @param n_layers  of a layer's; or what stands in its place */
     me_status (*set)(me_config *config, int32_t n_layers, me_diag *diag);
     /** Has a job layers beside those that a layer's probe is of? NULL: none has. */
     bool (*has_rest)(const me_config *job);

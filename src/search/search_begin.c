@@ -36,6 +36,7 @@ static void put_probe(me_writer *w, const me_probe *probe)
     me_writer_put(w, (uint64_t)probe->forward_ns, 8);
     me_writer_put(w, (uint64_t)probe->backward_ns, 8);
     me_writer_put(w, (uint64_t)probe->ends_ns, 8);
+    me_writer_put(w, (uint64_t)probe->head_ns, 8);
     me_writer_put(w, (uint64_t)probe->host_ns, 8);
     me_writer_put(w, (uint64_t)probe->host_ends_ns, 8);
     me_writer_put(w, (uint64_t)probe->collectives_ns, 8);
@@ -53,6 +54,7 @@ static me_probe get_probe(me_reader *reader)
     me_probe probe = {.forward_ns = (int64_t)me_reader_get(reader, 8)};
     probe.backward_ns = (int64_t)me_reader_get(reader, 8);
     probe.ends_ns = (int64_t)me_reader_get(reader, 8);
+    probe.head_ns = (int64_t)me_reader_get(reader, 8);
     probe.host_ns = (int64_t)me_reader_get(reader, 8);
     probe.host_ends_ns = (int64_t)me_reader_get(reader, 8);
     probe.collectives_ns = (int64_t)me_reader_get(reader, 8);
