@@ -24,8 +24,11 @@ static me_megatron_alike of_all(const me_config *c)
     const double stages = (double)c->parallel.pipeline;
     const double chunks = (double)c->parallel.virtual_pipeline;
     const double n = (double)c->model.num_layers / stages;
-    return (me_megatron_alike){
-        .of_stage = n, .of_chunk = n / chunks, .is_last = true};
+    return (me_megatron_alike){.of_stage = n,
+                               .of_chunk = n / chunks,
+                               .of_first = n / chunks,
+                               .of_last = n / chunks,
+                               .is_last = true};
 }
 
 static int32_t count(const bool *is_moe, int32_t first, int32_t n)
@@ -37,24 +40,43 @@ static int32_t count(const bool *is_moe, int32_t first, int32_t n)
     return sum;
 }
 
-/** Dealt evenly, a chunk of each stage in turn. */
-static me_megatron_alike least(const me_config *c, const bool *is_moe)
+/** A stage with a chunk in turn of layers that are dealt evenly. */
+typedef struct stage {
+    int32_t all;
+    int32_t of_chunk; /**< at least */
+} stage;
+
+static stage count_stage(const me_config *c, const bool *is_moe, int32_t index)
 {
     const int32_t stages = c->parallel.pipeline;
     const int32_t chunks = c->parallel.virtual_pipeline;
     const int32_t n = c->model.num_layers / (stages * chunks);
-    int32_t of_stage = c->model.num_layers;
-    int32_t of_chunk = c->model.num_layers;
-    for (int32_t s = 0; s < stages; s++) {
-        int32_t own = 0;
-        for (int32_t k = 0; k < chunks; k++) {
-            const int32_t here = count(is_moe, (k * stages + s) * n, n);
-            of_chunk = here < of_chunk ? here : of_chunk;
-            own += here;
-        }
-        of_stage = own < of_stage ? own : of_stage;
+    stage s = {.of_chunk = n};
+    for (int32_t k = 0; k < chunks; k++) {
+        const int32_t here = count(is_moe, (k * stages + index) * n, n);
+        s.of_chunk = here < s.of_chunk ? here : s.of_chunk;
+        s.all += here;
     }
-    return (me_megatron_alike){.of_stage = of_stage, .of_chunk = of_chunk};
+    return s;
+}
+
+static me_megatron_alike least(const me_config *c, const bool *is_moe)
+{
+    const int32_t last = c->parallel.pipeline - 1;
+    stage least = count_stage(c, is_moe, 0);
+    me_megatron_alike alike = {
+        .of_first = least.of_chunk,
+        .of_last = count_stage(c, is_moe, last).of_chunk,
+    };
+    for (int32_t i = 1; i <= last; i++) {
+        const stage s = count_stage(c, is_moe, i);
+        least.all = s.all < least.all ? s.all : least.all;
+        least.of_chunk =
+            s.of_chunk < least.of_chunk ? s.of_chunk : least.of_chunk;
+    }
+    alike.of_stage = least.all;
+    alike.of_chunk = least.of_chunk;
+    return alike;
 }
 
 me_megatron_alike me_megatron_count_alike(const me_config *config, bool is_even)

@@ -217,10 +217,10 @@ static double in_flight(const me_config *c)
     return warmup < all ? warmup : all;
 }
 
-/** What a chunk of a micro-batch in flight holds: @p seen of each layer that the
- *  probe is of, or what is sure without one. Of full recomputation the input of
- *  every group of layers is there, at least one. */
-static double bytes_of_chunk(const parts *x, uint64_t seen)
+/** What a chunk of a micro-batch in flight holds: @p seen of each of its layers
+ *  that the probe is of, @p alike of them, or what is sure without one. Of full
+ *  recomputation the input of every group of layers is there, at least one. */
+static double bytes_of_chunk(const parts *x, double alike, uint64_t seen)
 {
     const me_recompute_config *r = &x->config->recompute;
     const double layers =
@@ -234,15 +234,15 @@ static double bytes_of_chunk(const parts *x, uint64_t seen)
                 x->config->recompute.distribute_saved_activations
             ? 0
             : x->residual_bytes + kept_bytes(x);
-    return layers * sure + x->alike.of_chunk * larger((double)seen - sure, 0);
+    return layers * sure + alike * larger((double)seen - sure, 0);
 }
 
 /** What the chunks of @p n micro-batches in flight hold: modules keep some of the
  *  last one alone. */
-static double bytes_in_flight(const parts *x, double n)
+static double bytes_in_flight(const parts *x, double alike, double n)
 {
-    return (n - 1) * bytes_of_chunk(x, x->probe->kept_bytes) +
-           bytes_of_chunk(x, x->probe->held_bytes);
+    return (n - 1) * bytes_of_chunk(x, alike, x->probe->kept_bytes) +
+           bytes_of_chunk(x, alike, x->probe->held_bytes);
 }
 
 /** Of the last stage, when its last chunk first runs; it has no warm-up of its
@@ -280,8 +280,10 @@ static double activation_bytes(const parts *x)
 {
     const double spike = spike_bytes(x);
     const double at_last =
-        bytes_in_flight(x, in_flight_at_last(x->config)) + spike;
-    const double at_first = bytes_in_flight(x, in_flight(x->config));
+        bytes_in_flight(x, x->alike.of_last, in_flight_at_last(x->config)) +
+        spike;
+    const double at_first =
+        bytes_in_flight(x, x->alike.of_first, in_flight(x->config));
     return !x->is_even ? 0 : at_last > at_first ? at_last : at_first;
 }
 

@@ -63,7 +63,11 @@ me_search_bound me_megatron_bound(const me_config *config,
 typedef struct me_megatron_alike {
     double of_stage; /**< that a stage has at least; where layers are not dealt
                           evenly, on the mean */
-    double of_chunk; /**< that a chunk has at least; not dealt evenly: 0 */
+    double
+        of_chunk; /**< that a chunk has at least; not dealt evenly: 0, as what
+                          follows */
+    double of_first; /**< of a chunk of the first stage */
+    double of_last;  /**< of a chunk of the last one */
     bool is_last;    /**< the last of all is one */
 } me_megatron_alike;
 
