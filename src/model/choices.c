@@ -104,10 +104,15 @@ const char *me_choice_title(const me_choice *choices, int value)
     return find(choices, value)->title;
 }
 
+bool me_is_muon(me_optimizer_kind kind)
+{
+    return kind == ME_OPTIMIZER_MUON || kind == ME_OPTIMIZER_ADAPTIVE_MUON;
+}
+
 bool me_is_emerging_optimizer(me_optimizer_kind kind)
 {
-    return kind == ME_OPTIMIZER_MUON || kind == ME_OPTIMIZER_ADAPTIVE_MUON ||
-           kind == ME_OPTIMIZER_LION;
+    return me_is_muon(kind) || kind == ME_OPTIMIZER_LION ||
+           kind == ME_OPTIMIZER_SOAP;
 }
 
 bool me_is_gated_activation(me_activation activation)

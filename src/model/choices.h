@@ -182,7 +182,8 @@ extern const me_choice me_router_dtype_choices[];
     X(ME_OPTIMIZER_SGD, "sgd", "SGD")                                          \
     X(ME_OPTIMIZER_MUON, "muon", "Muon")                                       \
     X(ME_OPTIMIZER_ADAPTIVE_MUON, "adaptive_muon", "adaptive Muon")            \
-    X(ME_OPTIMIZER_LION, "lion", "Lion")
+    X(ME_OPTIMIZER_LION, "lion", "Lion")                                       \
+    X(ME_OPTIMIZER_SOAP, "soap", "SOAP")
 
 typedef enum me_optimizer_kind {
     ME_OPTIMIZER_KIND_LIST(ME_CHOICE_CONSTANT)
@@ -194,6 +195,9 @@ extern const me_choice me_scalar_optimizer_choices[];
 
 /** Does it step matrices of layers alone, beside another that steps the rest? */
 bool me_is_emerging_optimizer(me_optimizer_kind kind);
+
+/** Is it Muon or adaptive Muon? */
+bool me_is_muon(me_optimizer_kind kind);
 
 /** Of a weight in parts Muon's ranks take their own, the whole, or all as one. */
 #define ME_MUON_TP_MODE_LIST(X)                                                \

@@ -32,14 +32,17 @@ static bool is_new(me_engine *e, me_compiled_kernel kernel,
     return true;
 }
 
-static void copy_once(me_engine *e, const me_tensor *changed)
+static void copy_once(me_engine *e, const me_tensor *changed, int n_changed)
 {
-    if (changed != NULL) {
-        me_drop(e, me_empty_like(e, "autotune.clone", changed));
+    const me_frame frame = me_enter(e);
+    for (int i = 0; i < n_changed; i++) {
+        me_empty_like(e, "autotune.clone", changed);
     }
+    me_leave(e, frame, NULL);
 }
 
-static void time_kernel(me_engine *e, const me_tensor *changed)
+/** @param changed  shape of each of @p n_changed that it writes to */
+static void time_kernel(me_engine *e, const me_tensor *changed, int n_changed)
 {
     if (me_compile_cache_is_warm(e)) {
         return;
@@ -47,10 +50,10 @@ static void time_kernel(me_engine *e, const me_tensor *changed)
     const uint64_t cache = me_engine_card(e)->l2_cache_bytes;
     const me_frame frame = me_enter(e);
     for (int i = 0; i < CONFIGURATIONS; i++) {
-        copy_once(e, changed);
+        copy_once(e, changed, n_changed);
         me_tensor *flush =
             me_empty(e, "autotune.flush", ME_DTYPE_UINT8, ME_SHAPE(cache));
-        copy_once(e, changed);
+        copy_once(e, changed, n_changed);
         me_drop(e, flush);
     }
     me_leave(e, frame, NULL);
@@ -60,7 +63,7 @@ void me_compiled_run(me_engine *e, me_compiled_kernel kernel,
                      const me_tensor *input)
 {
     if (me_engine_is_ok(e) && is_new(e, kernel, input)) {
-        time_kernel(e, NULL);
+        time_kernel(e, NULL, 0);
     }
 }
 
@@ -94,13 +97,60 @@ void me_compiled_run_rows(me_engine *e, me_compiled_kernel kernel,
         known->strides[0] = rows;
     }
     known->versions |= version;
-    time_kernel(e, NULL);
+    time_kernel(e, NULL, 0);
 }
 
 void me_compiled_run_in_place(me_engine *e, me_compiled_kernel kernel,
                               const me_tensor *changed)
 {
     if (me_engine_is_ok(e) && is_new(e, kernel, NULL)) {
-        time_kernel(e, changed);
+        time_kernel(e, changed, 1);
     }
+}
+
+/** Versions are bits by which numbers a version takes for any; `strides` has
+ *  the first numbers. */
+static bool has_version(const me_compiled *known, const uint64_t *numbers)
+{
+    for (uint32_t any = 0; any < 1U << ME_COMPILED_NUMBERS; any++) {
+        bool fits = (known->versions >> any & 1) != 0;
+        for (int i = 0; i < ME_COMPILED_NUMBERS; i++) {
+            fits = fits &&
+                   ((any >> i & 1) != 0 || numbers[i] == known->strides[i]);
+        }
+        if (fits) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Numbers that any version takes for any, and those that are new. */
+static uint32_t changed_numbers(const me_compiled *known,
+                                const uint64_t *numbers)
+{
+    uint32_t changed = 0;
+    for (uint32_t any = 0; any < 1U << ME_COMPILED_NUMBERS; any++) {
+        changed |= (known->versions >> any & 1) != 0 ? any : 0;
+    }
+    for (int i = 0; i < ME_COMPILED_NUMBERS; i++) {
+        changed |= numbers[i] != known->strides[i] ? 1U << i : 0;
+    }
+    return changed;
+}
+
+void me_compiled_run_numbers(me_engine *e, me_compiled_kernel kernel,
+                             const uint64_t *numbers, const me_tensor *changed,
+                             int n_changed)
+{
+    me_compiled *known = me_engine_compiled(e, kernel);
+    if (!me_engine_is_ok(e) || has_version(known, numbers)) {
+        return;
+    }
+    if (known->versions == 0) {
+        memcpy(known->strides, numbers, ME_COMPILED_NUMBERS * sizeof *numbers);
+        me_collect(e);
+    }
+    known->versions |= 1U << changed_numbers(known, numbers);
+    time_kernel(e, changed, n_changed);
 }

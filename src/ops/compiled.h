@@ -37,6 +37,7 @@ typedef enum me_compiled_kernel {
     ME_COMPILED_LOSS_PROBABILITIES,
     ME_COMPILED_LOSS_BACKWARD,
     ME_COMPILED_LOSS_CAST,
+    ME_COMPILED_ADAM_UPDATE,
     ME_COMPILED_KERNELS
 } me_compiled_kernel;
 
@@ -61,5 +62,22 @@ void me_compiled_run_rows(me_engine *e, me_compiled_kernel kernel,
  *  timed run gets a copy. */
 void me_compiled_run_in_place(me_engine *e, me_compiled_kernel kernel,
                               const me_tensor *changed);
+
+/**
+ * As me_compiled_run() for a function of sizes and numbers that torch.compile
+ * takes for constants until they change: it is compiled for the first ones, then
+ * for any of those that have changed so far (its automatic dynamic shapes).
+ *
+ * @param numbers    ME_COMPILED_NUMBERS of them
+ * @param changed    shape of each tensor that it writes to
+ * @param n_changed  of which every timed run gets copies
+ */
+void me_compiled_run_numbers(me_engine *e, me_compiled_kernel kernel,
+                             const uint64_t *numbers, const me_tensor *changed,
+                             int n_changed);
+
+enum {
+    ME_COMPILED_NUMBERS = 3
+};
 
 #endif /* MEMEST_OPS_COMPILED_H */

@@ -30,9 +30,8 @@ static void sort_indices(me_engine *e, uint64_t n, me_tensor **sorted,
     *positions = indices_buffer(e, "embedding_backward.positions", n);
     me_tensor *range = indices_buffer(e, "arange", n);
     me_fill_resized(e, 8);
-    me_temporary(
-        e, "cub.sort",
-        me_radix_sort_bytes(&(me_radix_sort){n, 64, ME_RADIX_TILE_KEY8}));
+    me_temporary(e, "cub.sort",
+                 me_radix_sort_bytes(&(me_radix_sort){n, 64, 8}));
     me_drop(e, range);
 }
 

@@ -17,16 +17,25 @@ enum {
     LOOK_BACK_PADDING = 32
 };
 
+/** Items that a thread block takes. */
+static uint64_t tile_of(uint64_t key_bytes)
+{
+    const uint64_t threads = 384;
+    return threads * (key_bytes == 1 ? 9 : key_bytes == 4 ? 14 : 12);
+}
+
 uint64_t me_radix_sort_bytes(const me_radix_sort *sort)
 {
     const uint64_t digits = 256;
     const uint64_t passes = me_div_up(sort->key_bits, 8);
-    const uint64_t tiles = me_div_up(sort->items, sort->tile);
+    const uint64_t tiles = me_div_up(sort->items, tile_of(sort->key_bytes));
     uint64_t bytes = passes * digits * 8;
     bytes = me_size_add(bytes, me_size_mul(tiles, digits * 4));
     if (passes > 1) {
-        bytes = me_size_add(bytes,
-                            2 * me_round_up(me_size_mul(8, sort->items), 256));
+        bytes = me_size_add(
+            bytes, me_round_up(me_size_mul(sort->key_bytes, sort->items), 256));
+        bytes =
+            me_size_add(bytes, me_round_up(me_size_mul(8, sort->items), 256));
     }
     bytes = me_size_add(bytes, me_round_up(passes * 4, 256));
     return me_size_add(bytes, 255);
@@ -37,10 +46,11 @@ static me_tensor *indices(me_engine *e, const char *op, uint64_t count)
     return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
 }
 
-me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
+me_tensor *me_argsort(me_engine *e, const me_tensor *x)
 {
     const uint64_t n = me_numel(x);
-    me_tensor *values = me_empty(e, "sort", ME_DTYPE_BOOL, ME_SHAPE(n));
+    const uint64_t key_bytes = me_dtype_bytes((me_dtype)x->dtype);
+    me_tensor *values = me_empty(e, "sort", (me_dtype)x->dtype, ME_SHAPE(n));
     me_tensor *positions = indices(e, "sort", n);
     if (n <= SMALL_SORT) {
         me_drop(e, indices(e, "arange", n));
@@ -49,7 +59,7 @@ me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
         me_fill_resized(e, 8);
         me_temporary(
             e, "cub.sort",
-            me_radix_sort_bytes(&(me_radix_sort){n, 8, ME_RADIX_TILE_KEY1}));
+            me_radix_sort_bytes(&(me_radix_sort){n, 8 * key_bytes, key_bytes}));
         me_drop(e, range);
     }
     me_launch_kernel(e, ME_KERNEL_INDEX, 0,
@@ -64,8 +74,7 @@ me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x)
 static void sort_rows(me_engine *e, uint64_t n, uint64_t rows)
 {
     const uint64_t few_rows = 128;
-    const uint64_t bytes =
-        me_radix_sort_bytes(&(me_radix_sort){n, 8, ME_RADIX_TILE_KEY1});
+    const uint64_t bytes = me_radix_sort_bytes(&(me_radix_sort){n, 8, 1});
     const uint64_t n_places = rows < few_rows ? 2 : 1;
     me_tensor *places[2] = {NULL, NULL};
     for (uint64_t i = 0; i < n_places; i++) {
@@ -123,8 +132,7 @@ static void sort_linear(me_engine *e, uint64_t n, uint64_t range)
     me_tensor *original = indices(e, "index_put.positions", n);
     me_tensor *positions = indices(e, "arange", n);
     me_fill_resized(e, 8);
-    const me_radix_sort sort = {n, range > 1 ? bits_of(range - 1) : 1,
-                                ME_RADIX_TILE_KEY8};
+    const me_radix_sort sort = {n, range > 1 ? bits_of(range - 1) : 1, 8};
     me_temporary(e, "cub.sort",
                  n > SINGLE_TILE ? me_radix_sort_bytes(&sort) : 1);
     me_drop(e, positions);

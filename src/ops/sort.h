@@ -10,32 +10,26 @@
 
 #include "tensor/tensor.h"
 
-/** A radix sort of pairs. */
+/** A radix sort of pairs of a key and a value of 8 bytes. */
 typedef struct me_radix_sort {
     uint64_t items;
-    uint64_t key_bits; /**< that are looked at */
-    uint64_t tile;     /**< items that a thread block takes */
+    uint64_t key_bits;  /**< that are looked at */
+    uint64_t key_bytes; /**< 1, 4 or 8 */
 } me_radix_sort;
-
-/** Items of a thread block on sm_90, by bytes of the key; values of 8 bytes
- *  (cub/device/dispatch/tuning/tuning_radix_sort.cuh). */
-enum {
-    ME_RADIX_TILE_KEY8 = 384 * 12,
-    ME_RADIX_TILE_KEY1 = 384 * 9
-};
 
 /**
  * Temporary of CUB's one-sweep radix sort of keys with 8-byte values, as
  * cub/device/dispatch/dispatch_radix_sort.cuh adds it up: histograms of 256
  * digits for each pass of 8 bits, a look-back word for each digit and tile,
- * second buffers for 8-byte keys and for values if there are several passes,
- * and counters; each rounded to 256 bytes.
+ * second buffers for keys and for values if there are several passes, and
+ * counters; each rounded to 256 bytes. Tiles are those of sm_90
+ * (cub/device/dispatch/tuning/tuning_radix_sort.cuh).
  */
 uint64_t me_radix_sort_bytes(const me_radix_sort *sort);
 
-/** `x.argsort(descending=True, stable=True)` of one-dimensional flags (n):
+/** `x.argsort(descending=True)` of one-dimensional flags or float32 (n):
  *  positions (n) int64. */
-me_tensor *me_argsort_flags(me_engine *e, const me_tensor *x);
+me_tensor *me_argsort(me_engine *e, const me_tensor *x);
 
 /** `x.argsort(dim=-1, descending=True, stable=True)` of rows of bytes (n, m):
  *  positions (n, m) int64. */

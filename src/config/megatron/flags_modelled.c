@@ -273,7 +273,7 @@ const me_flag_rule me_flags_modelled[] = {
      .option = "train.cross_entropy_fusion_impl",
      .needs = "--cross-entropy-loss-fusion"},
     {"--optimizer:adam|sgd|muon|dist_muon|lion|soap|adaptive_muon",
-     .option = "optimizer.kind", .effect = ME_EITHER(ANY)},
+     .option = "optimizer.kind"},
     {"--use-distributed-optimizer", .option = "optimizer.distributed",
      .constant = "true"},
     {"--num-distributed-optimizer-instances:i",

@@ -121,7 +121,9 @@ static const char *host_lacks(const me_config *config)
 {
     return config->parallel.torch_fsdp2     ? "FSDP2's hooks and DTensors"
            : config->parallel.megatron_fsdp ? "Megatron-FSDP's hooks"
-           : config->optimizer.cpu_offload  ? "the optimizer's step"
+           : config->optimizer.cpu_offload ||
+                   config->optimizer.kind == ME_OPTIMIZER_SOAP
+               ? "the optimizer's step"
            : config->offload.fine_grained || config->offload.num_layers > 0
                ? "copies of activations to the host and back"
                : NULL;

@@ -93,8 +93,7 @@ static bool has_sgd(const me_config *config)
 
 static bool has_muon(const me_config *config)
 {
-    return config->optimizer.kind == ME_OPTIMIZER_MUON ||
-           config->optimizer.kind == ME_OPTIMIZER_ADAPTIVE_MUON;
+    return me_is_muon(config->optimizer.kind);
 }
 
 static bool has_precision_awareness(const me_config *config)

@@ -205,6 +205,20 @@ static bool has_graphs_in_fp8(const me_config *config)
     return has_graphs_of_layers(config) && config->fp8.format != ME_FP8_NONE;
 }
 
+/** cuSOLVER's workspaces were measured from 1,024 rows on; routers and latents
+ *  have fewer. */
+static bool has_small_soap(const me_config *config)
+{
+    const uint64_t least = 1024;
+    const me_model_config *m = &config->model;
+    const uint64_t t = (uint64_t)config->parallel.tensor;
+    const uint64_t width = m->kv_channels * m->num_attention_heads / t;
+    return config->optimizer.kind == ME_OPTIMIZER_SOAP &&
+           (m->hidden_size < least || m->ffn_hidden_size / t < least ||
+            width < least || m->multi_latent_attention ||
+            config->moe.num_experts > 0);
+}
+
 static const struct {
     const char *option;
     const char *flag; /* NULL: the value is what no flag gives */
@@ -283,6 +297,10 @@ static const struct {
      "Transformer Engine's cross entropy beside local layers; the native fused "
      "one is estimated",
      ME_LOWER(MUCH)},
+    {"optimizer.kind", NULL, has_small_soap,
+     "cuSOLVER's workspaces for matrices of fewer than 1,024 rows; as those of "
+     "more is estimated",
+     ME_EITHER(SMALL)},
     {"train.log_params_norm", "--log-params-norm", has_other_params_norm,
      "the norm of parameters is that of Transformer Engine's kernel over whole "
      "or main parameters",

@@ -171,7 +171,7 @@ static me_status check_output_gate(const me_config *config, me_diag *diag)
                        "model.attention_output_gate = true does not go with "
                        "model.multi_latent_attention = true");
     }
-    if (me_is_emerging_optimizer(config->optimizer.kind) &&
+    if (me_is_muon(config->optimizer.kind) &&
         config->optimizer.muon_split_qkv) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "model.attention_output_gate = true does not go with "

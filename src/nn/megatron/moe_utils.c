@@ -20,7 +20,7 @@ me_permuted me_permute_tokens(me_engine *e, me_tensor *tokens, me_tensor *map,
     const me_frame frame = me_enter(e);
     me_permuted p = {.probs = NULL};
     me_tensor *flags = transposed_flat(e, map); // (E·T)
-    me_tensor *positions = me_argsort_flags(e, flags);
+    me_tensor *positions = me_argsort(e, flags);
     me_tensor *first = me_alias(e, positions, ME_SHAPE(rows), (uint64_t[]){1});
     me_drop(e, positions);
     p.row_numbers = me_empty(e, "remainder", ME_DTYPE_INT64, ME_SHAPE(rows));

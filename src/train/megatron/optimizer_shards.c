@@ -131,8 +131,8 @@ static void chain_part(me_trainer *t, me_optimizer_part part,
     o->part = part;
     o->has_all_sharings = me_config_is_layer_wise(t->config);
     if (part == ME_PART_REST) {
-        o->kind = c->kind == ME_OPTIMIZER_LION ? ME_OPTIMIZER_ADAM
-                                               : c->muon_scalar_optimizer;
+        o->kind =
+            me_is_muon(c->kind) ? c->muon_scalar_optimizer : ME_OPTIMIZER_ADAM;
     }
     collect_shards(t, o);
 }

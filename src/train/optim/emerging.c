@@ -8,18 +8,16 @@
 #include "tensor/launch.h"
 #include "train/optim/fused_optimizer.h"
 
-/** One kernel over @p numel elements that moves @p bytes for each. */
-static void run(me_engine *e, uint64_t numel, uint64_t bytes)
+void me_emerging_run(me_engine *e, uint64_t numel, uint64_t bytes)
 {
     me_launch_kernel(e, ME_KERNEL_OPTIMIZER, numel, me_size_mul(bytes, numel));
 }
 
-/** A float32 result of an operation that reads one tensor and writes one. */
-static me_tensor *result(me_engine *e, const char *op, uint64_t rows,
-                         uint64_t columns)
+me_tensor *me_emerging_result(me_engine *e, const char *op, uint64_t rows,
+                              uint64_t columns)
 {
     me_tensor *y = me_empty(e, op, ME_DTYPE_FLOAT32, ME_SHAPE(rows, columns));
-    run(e, me_size_mul(rows, columns), 8);
+    me_emerging_run(e, me_size_mul(rows, columns), 8);
     return y;
 }
 
@@ -36,14 +34,14 @@ static me_tensor *normalize_parts(me_engine *e, const me_emerging *m,
                                   const matrix *a)
 {
     const me_frame frame = me_enter(e);
-    me_tensor *square = result(e, "mul", a->rows, a->columns);
+    me_tensor *square = me_emerging_result(e, "mul", a->rows, a->columns);
     me_tensor *sum = me_sum_detached(e, square);
     me_drop(e, square);
     me_all_reduce(e, m->comm, a->group, sum);
     me_tensor *root = me_scratch(e, "sqrt", 4);
     me_tensor *least = me_scratch(e, "clamp_min", 4);
     me_drop(e, root);
-    me_tensor *y = result(e, "div", a->rows, a->columns);
+    me_tensor *y = me_emerging_result(e, "div", a->rows, a->columns);
     me_drop(e, least);
     return me_leave(e, frame, y);
 }
@@ -55,7 +53,7 @@ static me_tensor *normalize(me_engine *e, const me_tensor *x, const matrix *a)
     me_tensor *norm = me_vector_norm(e, x, ME_DTYPE_FLOAT32);
     me_tensor *least = me_scratch(e, "clamp_min", 4);
     me_drop(e, norm);
-    me_tensor *y = result(e, "div", a->rows, a->columns);
+    me_tensor *y = me_emerging_result(e, "div", a->rows, a->columns);
     me_drop(e, least);
     return me_leave(e, frame, y);
 }
@@ -146,7 +144,7 @@ static me_tensor *gather_and_iterate(me_engine *e, const me_emerging *m,
                    (me_call){a->group, ME_COLLECTIVE_ALL_GATHER,
                              ME_DTYPE_FLOAT32, numel, -1, false});
     me_drop(e, flat);
-    me_tensor *joined = result(e, "cat", whole.rows, whole.columns);
+    me_tensor *joined = me_emerging_result(e, "cat", whole.rows, whole.columns);
     me_tensor *y = newton_schulz(e, m, joined, &whole, -1);
     for (uint64_t i = ranks; me_engine_is_ok(e) && i > 0; i--) {
         me_drop(e, parts[i - 1]);
@@ -173,8 +171,8 @@ static me_tensor *orthogonalize_one(me_engine *e, const me_emerging *m,
 {
     const me_frame frame = me_enter(e);
     me_tensor *y = iterate(e, m, x, a);
-    me_tensor *scaled = result(e, "mul", a->rows, a->columns);
-    me_tensor *scaled_again = result(e, "mul", a->rows, a->columns);
+    me_tensor *scaled = me_emerging_result(e, "mul", a->rows, a->columns);
+    me_tensor *scaled_again = me_emerging_result(e, "mul", a->rows, a->columns);
     me_drop(e, scaled);
     me_drop(e, y);
     return me_leave(e, frame, scaled_again);
@@ -190,8 +188,9 @@ static me_tensor *take_rows(me_engine *e, me_tensor *x, uint64_t groups,
 {
     const uint64_t numel = me_size_mul(part->rows, part->columns);
     const uint64_t strides[ME_MAX_DIMS] = {1};
-    return groups == 1 ? me_alias(e, x, ME_SHAPE(numel), strides)
-                       : result(e, "reshape", part->rows, part->columns);
+    return groups == 1
+               ? me_alias(e, x, ME_SHAPE(numel), strides)
+               : me_emerging_result(e, "reshape", part->rows, part->columns);
 }
 
 /** Queries, keys and values each as a matrix of their own, put together again. */
@@ -214,7 +213,7 @@ static me_tensor *orthogonalize_qkv(me_engine *e, const me_emerging *m,
     me_drop(e, parts[1]); // a list's last goes first, but the loop has it still
     me_drop(e, parts[0]);
     me_drop(e, parts[2]);
-    me_tensor *y = result(e, "cat", a->rows, a->columns);
+    me_tensor *y = me_emerging_result(e, "cat", a->rows, a->columns);
     for (int i = QKV - 1; i >= 0; i--) {
         me_drop(e, orthogonal[i]);
     }
@@ -243,13 +242,13 @@ static me_tensor *orthogonalize(me_engine *e, const me_emerging *m,
 static me_tensor *adapt(me_engine *e, uint64_t rows, uint64_t columns)
 {
     const me_frame frame = me_enter(e);
-    me_tensor *square = result(e, "square", rows, columns);
-    run(e, me_numel(square), 12); // lerp_
+    me_tensor *square = me_emerging_result(e, "square", rows, columns);
+    me_emerging_run(e, me_numel(square), 12); // lerp_
     me_drop(e, square);
-    me_tensor *root = result(e, "sqrt", rows, columns);
-    me_tensor *denominator = result(e, "add", rows, columns);
+    me_tensor *root = me_emerging_result(e, "sqrt", rows, columns);
+    me_tensor *denominator = me_emerging_result(e, "add", rows, columns);
     me_drop(e, root);
-    me_tensor *update = result(e, "div", rows, columns);
+    me_tensor *update = me_emerging_result(e, "div", rows, columns);
     me_drop(e, denominator);
     return me_leave(e, frame, update);
 }
@@ -278,11 +277,12 @@ static void step_matrix(me_engine *e, const me_step_group *group,
     const me_frame frame = me_enter(e);
     me_module_switch_to_shard(e, p->module);
     me_clear(e, &m->gradient); // `grad = p.grad`
-    run(e, group->is_decayed ? s->numel : 0, 8);
-    run(e, s->numel, 12); // momentum_buffer.lerp_()
+    me_emerging_run(e, group->is_decayed ? s->numel : 0, 8);
+    me_emerging_run(e, s->numel, 12); // momentum_buffer.lerp_()
     if (m->config->muon_nesterov) {
-        me_assign(e, &m->gradient,
-                  result(e, "lerp", p->shape.dim[0], p->shape.dim[1]));
+        me_assign(
+            e, &m->gradient,
+            me_emerging_result(e, "lerp", p->shape.dim[0], p->shape.dim[1]));
     }
     me_assign(e, &m->orthogonal,
               orthogonalize(e, m, p,
@@ -290,7 +290,7 @@ static void step_matrix(me_engine *e, const me_step_group *group,
     if (m->is_adaptive) {
         me_assign(e, &m->update, adapt(e, p->shape.dim[0], p->shape.dim[1]));
     }
-    run(e, s->numel, 12); // p.add_()
+    me_emerging_run(e, s->numel, 12); // p.add_()
     me_leave(e, frame, NULL);
 }
 
@@ -309,18 +309,22 @@ void me_lion_step(me_engine *e, const me_step_group *group)
         const me_shard_state *s = &group->shards[i];
         const me_frame frame = me_enter(e);
         me_module_switch_to_shard(e, s->parameter->module);
-        run(e, group->is_decayed ? s->numel : 0, 8);
+        me_emerging_run(e, group->is_decayed ? s->numel : 0, 8);
         me_tensor *update =
             me_empty(e, "lion_update", s->dtype, ME_SHAPE(s->numel));
-        run(e, s->numel, 16); // reads gradient and momentum, writes both
+        me_emerging_run(e, s->numel,
+                        16); // reads gradient and momentum, writes both
         me_assign(e, &group->emerging->update, update);
-        run(e, s->numel, 12); // p.data.add_()
+        me_emerging_run(e, s->numel, 12); // p.data.add_()
         me_leave(e, frame, NULL);
     }
 }
 
 void me_emerging_end(me_engine *e, me_emerging *emerging)
 {
+    me_clear(e, &emerging->bases[1]); // a list's last goes first
+    me_clear(e, &emerging->bases[0]);
+    emerging->steps++;
     me_clear(e, &emerging->gradient);
     me_clear(e, &emerging->orthogonal);
     me_clear(e, &emerging->update);

@@ -468,8 +468,8 @@ static void sgd(me_engine *e, const me_step_group *group)
     pass_over(e, group, ME_KERNEL_OPTIMIZER, bytes);
 }
 
-/** One row an optimizer: PyTorch's, Transformer Engine's; there is one Muon and
- *  one Lion. */
+/** One row an optimizer: PyTorch's, Transformer Engine's; of each of
+ *  emerging_optimizers there is one. */
 static void (*const optimizers[][2])(me_engine *e,
                                      const me_step_group *group) = {
     [ME_OPTIMIZER_ADAM] = {adam, me_fused_adam_step},
@@ -478,6 +478,7 @@ static void (*const optimizers[][2])(me_engine *e,
     [ME_OPTIMIZER_MUON] = {me_muon_step, me_muon_step},
     [ME_OPTIMIZER_ADAPTIVE_MUON] = {me_muon_step, me_muon_step},
     [ME_OPTIMIZER_LION] = {me_lion_step, me_lion_step},
+    [ME_OPTIMIZER_SOAP] = {me_soap_step, me_soap_step},
 };
 
 void me_shard_state_fini(me_engine *e, me_shard_state *shard)

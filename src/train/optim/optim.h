@@ -63,6 +63,9 @@ typedef struct me_emerging {
     me_tensor *gradient;  /**< between gradient and momentum */
     me_tensor *orthogonal;
     me_tensor *update;
+    me_tensor
+        *bases[2];  /**< of SOAP: those that a parameter's step began with */
+    uint64_t steps; /**< that it has taken */
 } me_emerging;
 
 /** A parameter group in one step. */
@@ -80,7 +83,7 @@ typedef struct me_step_group {
     bool adds_decay;   /**< of Adam: to gradients; AdamW scales parameters */
     bool has_momentum; /**< of SGD */
     me_precision_aware *aware; /**< of FusedAdam; borrowed; NULL: all float32 */
-    me_emerging *emerging;     /**< of Muon and Lion; borrowed */
+    me_emerging *emerging;     /**< of one of that package; borrowed */
 } me_step_group;
 
 /** Let go of what a shard has: states, gradient, main parameter. */

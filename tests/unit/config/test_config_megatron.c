@@ -198,7 +198,7 @@ static const char *const list_cases[][3] = {
     {"--position-embedding-type yarn", "--position-embedding-type", "modelled"},
     {"--optimizer muon --muon-num-ns-steps 5", "--muon-num-ns-steps",
      "modelled"},
-    {"--optimizer soap", "--optimizer", "not modelled"},
+    {"--optimizer soap", "--optimizer", "modelled"},
     {"--optimizer sgd --muon-num-ns-steps 5", "--muon-num-ns-steps",
      "no effect"},
     {"--bf16 --initial-loss-scale 1024", "--initial-loss-scale", "no effect"},

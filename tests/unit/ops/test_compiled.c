@@ -106,6 +106,31 @@ static void test_compiled__in_place_gets_copies(void **state)
     me_engine_destroy(e);
 }
 
+/* A row that is new makes rows any, then so do columns; the second step makes the
+ * step any, and nothing is new from then on. Of the three tensors that are written
+ * two times a timing there are copies. */
+static void test_compiled__numbers_that_change(void **state)
+{
+    (void)state;
+    seen s = {0};
+    me_engine *e = make_engine(&s);
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_empty(e, "x", ME_DTYPE_FLOAT32, ME_SHAPE(1));
+    const uint64_t numbers[][ME_COMPILED_NUMBERS] = {
+        {4, 4, 0}, {4, 4, 0}, {6, 4, 0}, {8, 4, 0}, {4, 7, 0},
+        {6, 4, 0}, {4, 4, 1}, {9, 9, 1}, {4, 4, 2},
+    };
+    const int flushes[] = {2, 2, 4, 4, 6, 6, 8, 8, 8};
+    for (size_t i = 0; i < sizeof flushes / sizeof flushes[0]; i++) {
+        me_compiled_run_numbers(e, ME_COMPILED_ADAM_UPDATE, numbers[i], x, 3);
+        assert_int_equal(s.flushes, flushes[i]);
+        assert_int_equal(s.copies, 6 * flushes[i]);
+    }
+    assert_int_equal(s.peak, 4 + L2_CACHE + 3 * 4);
+    me_leave(e, frame, NULL);
+    me_engine_destroy(e);
+}
+
 static void note_partial_sums(void *self, const me_event *event)
 {
     uint64_t *bytes = self;
@@ -158,6 +183,7 @@ int main(void)
         cmocka_unit_test(test_compiled__is_timed_once),
         cmocka_unit_test(test_compiled__other_strides_once_more),
         cmocka_unit_test(test_compiled__in_place_gets_copies),
+        cmocka_unit_test(test_compiled__numbers_that_change),
         cmocka_unit_test(test_compiled__sums_bias_gradients_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,10 +19,28 @@ static void test_sort__flags(void **state)
     me_tensor *few = test_tensor(e, ME_DTYPE_BOOL, ME_SHAPE(4096));
     me_tensor *many = test_tensor(e, ME_DTYPE_BOOL, ME_SHAPE(4097));
     (void)me_test_events_take(events);
-    me_argsort_flags(e, few);
+    me_argsort(e, few);
     EXPECT_EVENTS(events, "+4096 +32768 +32768 -32768 -4096");
-    me_argsort_flags(e, many);
+    me_argsort(e, many);
     EXPECT_EVENTS(events, "+4097 +32776 +32776 +4607 -4607 -32776 -4097");
+    me_leave(e, frame, NULL);
+}
+
+/* Keys of four bytes take four passes: 8192, 1024 for each of two tiles of 5376,
+ * 22528 and 45056 of second buffers, 256 and 255. */
+static void test_sort__numbers(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *few = test_tensor(e, ME_DTYPE_FLOAT32, ME_SHAPE(1536));
+    me_tensor *many = test_tensor(e, ME_DTYPE_FLOAT32, ME_SHAPE(5632));
+    (void)me_test_events_take(events);
+    me_argsort(e, few);
+    EXPECT_EVENTS(events, "+6144 +12288 +12288 -12288 -6144");
+    me_argsort(e, many);
+    EXPECT_EVENTS(events, "+22528 +45056 +45056 +78335 -78335 -45056 -22528");
     me_leave(e, frame, NULL);
 }
 
@@ -92,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENGINE_TEST(test_sort__flags),
+        ENGINE_TEST(test_sort__numbers),
         ENGINE_TEST(test_sort__accumulated_indices),
         ENGINE_TEST(test_sort__deterministic_pairs),
         ENGINE_TEST(test_sort__accumulated_values),

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Decompositions and what cuSOLVER asked for on an H200. */
+#include "ops/decompose.h"
+#include "support/backward.h"
+#include "support/test.h"
+
+static void test_decompose__workspaces(void **state)
+{
+    static const struct {
+        uint64_t n;
+        uint64_t bytes[ME_SOLVERS];
+    } measured[] = {
+        {1024, {17429388, 6291584, 1639424}},
+        {1536, {38661004, 8388736, 2425856}},
+        {2816, {128440204, 13631616, 4391936}},
+        {5632, {510503820, 25165952, 8717312}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
+        for (int k = 0; k < ME_SOLVERS; k++) {
+            assert_int_equal(me_solver_bytes((me_solver)k, measured[i].n),
+                             measured[i].bytes[k]);
+        }
+    }
+}
+
+static void test_decompose__events(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    me_tensor *second = NULL;
+    (void)me_test_events_take(events);
+    const me_frame frame = me_enter(e);
+    me_tensor *first = me_eigh(e, 1024, &second);
+    me_drop(e, second);
+    me_drop(e, first);
+    EXPECT_EVENTS(events,
+                  "+4194304 +4096 +4 +17429388 -17429388 +1 +1 -1 -1 -4 "
+                  "-4096 -4194304");
+    first = me_qr(e, 1024, &second);
+    me_drop(e, second);
+    me_drop(e, first);
+    EXPECT_EVENTS(events, "+4194304 +4194304 +4096 +4 +6291584 -6291584 -4 +4 "
+                          "+1639424 -1639424 -4 -4096 -4194304 -4194304");
+    me_leave(e, frame, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_decompose__workspaces),
+        ENGINE_TEST(test_decompose__events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
