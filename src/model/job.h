@@ -295,6 +295,10 @@ typedef struct me_offload_config {
     bool core_attn;
     bool attn_proj;
     bool mlp_norm;
+    bool
+        keeps_attn_norm; /**< derived: not offloaded though it is named, since a
+                               CUDA graph ends beside it */
+    bool keeps_mlp_norm;
     bool expert_fc1; /**< grouped experts */
     bool moe_act;
     uint64_t min_tensor_size; /**< elements; fine_grained offloads no less */

@@ -40,6 +40,21 @@ static me_status check_modules(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+bool me_config_captures(const me_config *config, const char *module)
+{
+    const size_t length = strlen(module);
+    const char *at = config->train.cuda_graph_modules;
+    while (*at != '\0') {
+        const size_t word = strcspn(at, ", ");
+        if (word == length && strncmp(at, module, length) == 0) {
+            return true;
+        }
+        at += word;
+        at += strspn(at, ", ");
+    }
+    return false;
+}
+
 /** "full recompute is only supported with full iteration CUDA graph." */
 static me_status check_full_recompute(const me_config *config, me_diag *diag)
 {
@@ -98,56 +113,61 @@ static me_status check_recompute(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
-/** "CUDA graphs not supported with CPU offloading."; "fine-grained activation
- *  offloading with cuda_graph_impl='local' is not supported with whole-layer CUDA
- *  graph capture." */
-static me_status check_offload(const me_config *config, me_diag *diag)
+/** "CUDA graphs not supported with CPU offloading." */
+static me_status check_offloaded_layers(const me_config *config, me_diag *diag)
 {
     const me_cuda_graph impl = config->train.cuda_graph_impl;
-    const char *word = me_choice_word(me_cuda_graph_choices, (int)impl);
     const bool is_of_layers =
         impl == ME_CUDA_GRAPH_LOCAL || impl == ME_CUDA_GRAPH_TE;
-    if (is_of_layers && config->offload.num_layers > 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "train.cuda_graph_impl = %s does not go with "
-                       "offload.num_layers = %d",
-                       word, (int)config->offload.num_layers);
-    }
-    if (is_impl(config, ME_CUDA_GRAPH_LOCAL) && config->offload.fine_grained) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "train.cuda_graph_impl = local of whole layers does not "
-                       "go with offload.fine_grained = true");
-    }
-    return ME_OK;
+    return is_of_layers && config->offload.num_layers > 0
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "train.cuda_graph_impl = %s does not go with "
+                         "offload.num_layers = %d",
+                         me_choice_word(me_cuda_graph_choices, (int)impl),
+                         (int)config->offload.num_layers)
+               : ME_OK;
 }
 
-/** What is offloaded must not be captured as well: of Transformer Engine's graphs
- *  of the attention alone it is not. "cuda_graph_warmup_steps must be greater than
- *  0 when enabling fine-grained activation offloading." */
+/** TransformerConfig's rules of graphs with fine-grained offloading, and then what
+ *  memest has not: modules whose saved tensors are within a graph. */
 static me_status check_offloaded_modules(const me_config *config, me_diag *diag)
 {
     const me_train_config *t = &config->train;
     const me_offload_config *o = &config->offload;
     const bool is_on =
         t->cuda_graph_impl != ME_CUDA_GRAPH_NONE && o->fine_grained;
+    const bool is_local = is_on && is_impl(config, ME_CUDA_GRAPH_LOCAL);
+    const bool is_of_attention =
+        o->attn_norm || o->qkv_linear || o->core_attn || o->attn_proj;
+    const me_contradiction refused[] = {
+        {is_local && (is_of_attention || o->mlp_norm),
+         "with train.cuda_graph_impl = local goes with offload.expert_fc1 and "
+         "offload.moe_act alone"},
+        {is_local && (t->cuda_graph_modules[0] == '\0' ||
+                      me_config_captures(config, "full")),
+         "does not go with train.cuda_graph_impl = local of whole layers (name "
+         "their parts with --cuda-graph-modules)"},
+        {is_on && me_config_captures(config, "moe"),
+         "does not go with train.cuda_graph_modules = moe: experts that drop "
+         "tokens are not offloaded"},
+        {is_on && t->cuda_graph_warmup_steps == 0,
+         "needs train.cuda_graph_warmup_steps over 0"},
+    };
     const bool is_apart = is_impl(config, ME_CUDA_GRAPH_TE) &&
                           t->cuda_graph_attention && !t->cuda_graph_mlp &&
-                          !o->attn_norm && !o->qkv_linear && !o->core_attn &&
-                          !o->attn_proj;
-    if (is_on && t->cuda_graph_warmup_steps == 0) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "train.cuda_graph_warmup_steps = 0 does not go with "
-                       "offload.fine_grained = true");
-    }
-    return is_on && !is_apart
-               ? me_fail(diag, ME_ERR_UNSUPPORTED,
-                         "train.cuda_graph_impl = %s with offload.fine_grained "
-                         "= true is modelled where attention alone is captured "
-                         "(--cuda-graph-modules attn) and nothing of it is "
-                         "offloaded",
-                         me_choice_word(me_cuda_graph_choices,
-                                        (int)t->cuda_graph_impl))
-               : ME_OK;
+                          !o->qkv_linear && !o->core_attn && !o->attn_proj;
+    const me_contradiction missing[] = {
+        {is_on && !is_apart,
+         "with CUDA graphs is modelled where Transformer Engine captures "
+         "attention alone (--cuda-graph-impl transformer_engine "
+         "--cuda-graph-modules attn) and nothing of it is offloaded"},
+    };
+    const me_status status = ME_REFUSE_FIRST(
+        refused, ME_ERR_CONFIG, "offload.fine_grained = true", diag);
+    return status != ME_OK
+               ? status
+               : ME_REFUSE_FIRST(missing, ME_ERR_UNSUPPORTED,
+                                 "offload.fine_grained = true", diag);
 }
 
 /** "Setting NCCL_GRAPH_REGISTER=0 to avoid illegal memory access when using CUDA
@@ -193,7 +213,7 @@ me_rule *const me_graph_rules[] = {
     check_nan,
     check_pipeline,
     check_recompute,
-    check_offload,
+    check_offloaded_layers,
     check_offloaded_modules,
     check_segments,
     check_modelled,

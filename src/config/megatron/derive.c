@@ -347,11 +347,25 @@ static void derive_graphs(me_train_config *t)
     }
 }
 
+/** TransformerLayer._set_offload_modules(): norms at which a captured part begins
+ *  or ends are not offloaded. */
+static void derive_offload(me_config *config)
+{
+    const bool attention = me_config_captures(config, "attn");
+    const bool mlp = me_config_captures(config, "mlp");
+    const bool router = me_config_captures(config, "moe_router");
+    const bool has_experts = config->moe.num_experts > 0;
+    config->offload.keeps_attn_norm = attention;
+    config->offload.keeps_mlp_norm =
+        attention != mlp || (has_experts && (attention || router));
+}
+
 me_status me_config_derive(me_config *config, int32_t num_processes,
                            me_diag *diag)
 {
     me_status status = derive_parallel(config, num_processes, diag);
     derive_model(config);
+    derive_offload(config);
     derive_graphs(&config->train);
     me_config_derive_router(&config->moe);
     me_config_derive_routing(&config->moe);

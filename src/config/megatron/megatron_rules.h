@@ -39,6 +39,10 @@ me_status me_config_assume_te_times(me_config *config,
 me_status me_config_assume_offload(me_config *config,
                                    me_diag *diag) ME_MUST_CHECK;
 
+/** Does `--cuda-graph-modules` name this one? Names are set apart by spaces or
+ *  commas, and one may begin another. */
+bool me_config_captures(const me_config *config, const char *module);
+
 /** Say what is taken for granted of user buffers. */
 me_status me_config_assume_tp_overlap(me_config *config,
                                       me_diag *diag) ME_MUST_CHECK;

@@ -110,14 +110,6 @@ static bool has_other_fp8_experts(const me_config *config)
             m->capacity_factor >= 0);
 }
 
-/** Recipes other than delayed keep what fc2 was given, whose storage is then
- * released, and quantise it once more. */
-static bool has_fp8_activation_recompute(const me_config *config)
-{
-    return has_fp8_experts(config) && config->recompute.moe_act &&
-           config->fp8.recipe != ME_FP8_DELAYED;
-}
-
 /** Two micro-batches in turns were measured behind all-to-all in bfloat16. */
 static bool has_other_turns(const me_config *config)
 {
@@ -275,10 +267,6 @@ static const struct {
      "experts in FP8 that have biases or a capacity, or are reached otherwise "
      "than by all-to-all: approximated",
      ME_EITHER(SOME)},
-    {"recompute.moe_act", NULL, has_fp8_activation_recompute,
-     "in FP8 other than delayed the second product's input is quantised "
-     "again; kept quantised is estimated",
-     ME_LOWER(SOME)},
     {"moe.overlap_expert_comm", NULL, has_other_turns,
      "two micro-batches in turns with FP8, multi-token prediction, the flex "
      "dispatcher or Megatron-FSDP (one after the other): approximated",

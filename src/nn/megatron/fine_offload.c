@@ -15,11 +15,11 @@ static bool is_named(const me_config *config, me_offload_module module)
 {
     const me_offload_config *o = &config->offload;
     const bool named[ME_OFFLOAD_MODULES] = {
-        [ME_OFFLOAD_ATTN_NORM] = o->attn_norm,
+        [ME_OFFLOAD_ATTN_NORM] = o->attn_norm && !o->keeps_attn_norm,
         [ME_OFFLOAD_QKV_LINEAR] = o->qkv_linear,
         [ME_OFFLOAD_CORE_ATTN] = o->core_attn,
         [ME_OFFLOAD_ATTN_PROJ] = o->attn_proj,
-        [ME_OFFLOAD_MLP_NORM] = o->mlp_norm,
+        [ME_OFFLOAD_MLP_NORM] = o->mlp_norm && !o->keeps_mlp_norm,
         [ME_OFFLOAD_EXPERT_FC1] = o->expert_fc1,
         [ME_OFFLOAD_MOE_ACT] = o->moe_act,
     };

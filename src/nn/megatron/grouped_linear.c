@@ -81,6 +81,7 @@ void me_grouped_linear_create(me_nn *nn, const me_linear_spec *spec,
                                              : "TEColumnParallelGroupedLinear"),
         .weights = me_engine_alloc(e, count, sizeof(me_parameter *)),
         .skip_bias_add = spec->skip_bias_add,
+        .save_original_input = spec->save_original_input,
         .inputs =
             me_engine_alloc(e, 1 + 2 * (size_t)count, sizeof(me_tensor *)),
     };

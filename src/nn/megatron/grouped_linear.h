@@ -19,6 +19,7 @@ typedef struct me_grouped_linear {
     me_parameter **weights;    /**< of each, (outputs, inputs); of the engine */
     me_parameter **biases;     /**< of each, (outputs); NULL: none */
     bool skip_bias_add;        /**< the caller adds the biases */
+    bool save_original_input;  /**< in FP8 it saves its input as it is */
     struct me_fp8_module *fp8; /**< what Transformer Engine keeps of it; the
                                     engine's; NULL: nothing */
     struct me_fp8_module **weights_fp8; /**< and of each weight */

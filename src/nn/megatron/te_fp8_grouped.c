@@ -6,6 +6,11 @@
 #include "nn/megatron/te_state.h"
 #include "tensor/autograd.h"
 
+/** Its input, if it is saved as it is. */
+enum {
+    SAVED_INPUT
+};
+
 /** What it saves of each expert's rows, in this order, after what every node has
  *  room for. */
 enum {
@@ -22,10 +27,40 @@ static me_tensor **saved_of(const me_node *node, uint32_t expert)
 }
 
 /** From the last to the first, as a list lets go. */
-static void drop_parts(me_nn *nn, const me_grouped_linear *linear)
+static void drop_parts(me_nn *nn, const me_grouped_linear *linear,
+                       me_quantized *parts)
 {
     for (uint32_t i = linear->count; i > 0; i--) {
-        me_fp8_drop(nn, &linear->parts[i - 1]);
+        me_fp8_drop(nn, &parts[i - 1]);
+    }
+}
+
+/** The parts of an input that was saved as it is, made in the backward; to be
+ *  dropped with the gradient's. */
+static me_quantized *quantize_again(me_nn *nn, const me_grouped_linear *linear,
+                                    const me_node *node)
+{
+    me_quantized *again = linear->parts + linear->count;
+    const bool rows = me_fp8_row_of(nn)->scale_shape == NULL;
+    me_fp8_split_quantize(nn, node->saved[SAVED_INPUT], linear->count,
+                          node->wide->extents, (me_usage){rows, true}, again);
+    return again;
+}
+
+/** clear_tensor_data() of the inputs; where one number is both copies' scale it
+ *  is left. */
+static void clear_inputs(me_nn *nn, const me_grouped_linear *linear,
+                         me_node *node, me_quantized *again)
+{
+    for (uint32_t i = 0; i < linear->count; i++) {
+        if (again != NULL) {
+            me_fp8_clear(nn, &again[i]);
+            continue;
+        }
+        me_clear(nn->e, &saved_of(node, i)[SAVED_DATA]);
+        if (me_fp8_row_of(nn)->scale_shape != NULL) {
+            me_clear(nn->e, &saved_of(node, i)[SAVED_SCALE]);
+        }
     }
 }
 
@@ -46,19 +81,20 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_fp8_prepare_weight_columns(nn, linear->weights_fp8[i],
                                       linear->weights[i]);
     }
-    me_tensor *packed =
-        me_te_grouped_wgrad(nn, linear, me_fp8_operands(nn), rows, NULL);
-    for (uint32_t i = 0; i < linear->count; i++) {
-        me_clear(e, &saved_of(node, i)[SAVED_DATA]);
-        if (me_fp8_row_of(nn)->scale_shape != NULL) {
-            me_clear(e, &saved_of(node, i)[SAVED_SCALE]);
-        }
-    }
+    me_tensor *packed = me_te_grouped_pack(nn, linear);
+    me_quantized *again =
+        linear->save_original_input ? quantize_again(nn, linear, node) : NULL;
+    me_te_grouped_wgrad(nn, linear, me_fp8_operands(nn), rows, NULL);
+    clear_inputs(nn, linear, node, again);
     me_te_grouped_return(nn, linear, packed, gx);
     if (node->data.flag) {
         me_fp8_reduce(nn, false);
     }
-    drop_parts(nn, linear);
+    drop_parts(nn, linear, linear->parts);
+    if (again != NULL) {
+        drop_parts(nn, linear, again);
+    }
+    (void)e;
 }
 
 static const me_op grouped_op =
@@ -100,6 +136,7 @@ me_tensor *me_te_fp8_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
     me_engine *e = nn->e;
     const me_tensor *weight = linear->weights[0]->tensor;
     const bool is_recording = me_context_now(e)->is_recording;
+    const bool is_kept = linear->save_original_input;
     const bool columns =
         (is_recording && x->requires_grad) || me_fp8_is_first_run(nn);
     me_quantized *made = linear->parts + linear->count;
@@ -107,7 +144,8 @@ me_tensor *me_te_fp8_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
     me_fp8_prepare_forward(nn, linear->fp8);
     me_node *node = record(nn, linear, x, tokens);
     me_fp8_split_quantize(nn, x, linear->count, tokens,
-                          (me_usage){true, is_recording}, linear->parts);
+                          (me_usage){true, is_recording && !is_kept},
+                          linear->parts);
     for (uint32_t i = 0; i < linear->count; i++) {
         me_fp8_prepare_weight(nn, linear->weights_fp8[i], linear->weights[i],
                               columns, &made[i]);
@@ -115,10 +153,11 @@ me_tensor *me_te_fp8_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
     me_tensor *y = me_te_grouped_gemm(
         nn, ME_KERNEL_LINEAR, me_fp8_operands(nn), (me_dtype)x->dtype,
         ME_SHAPE(me_dim(x, 0), me_dim(weight, 0)), me_dim(weight, 1));
-    if (node != NULL) {
+    if (node != NULL && !is_kept) {
         save_parts(nn, linear, node);
     } else {
-        drop_parts(nn, linear);
+        me_save(e, node, SAVED_INPUT, x);
+        drop_parts(nn, linear, linear->parts);
     }
     y = me_leave(e, frame, me_output(e, node, y));
     for (uint32_t i = 0; i < linear->count; i++) {

@@ -3,8 +3,7 @@
  * _GroupedLinear (transformer_engine/pytorch/module/grouped_linear.py) in FP8:
  * every expert's rows are quantised, and its weight.
  *
- * Left out: what te_grouped.h leaves out, and inputs that are quantised again in
- * the backward (save_original_input).
+ * Left out: what te_grouped.h leaves out.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -52,24 +52,25 @@ static void make_bias_gradients(me_nn *nn, const me_grouped_linear *linear,
     }
 }
 
-me_tensor *me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
-                               me_operands operands, uint64_t rows,
-                               me_tensor **gx)
+me_tensor *me_te_grouped_pack(me_nn *nn, const me_grouped_linear *linear)
 {
     const me_tensor *weight = linear->weights[0]->tensor;
-    const me_dtype dtype = (me_dtype)weight->dtype;
-    me_tensor *packed =
-        me_fuses_weight_gradients(nn)
-            ? NULL
-            : me_empty(nn->e, "linear.wgrad", dtype,
-                       ME_SHAPE(linear->count, me_dim(weight, 0),
-                                me_dim(weight, 1)));
+    return me_fuses_weight_gradients(nn)
+               ? NULL
+               : me_empty(nn->e, "linear.wgrad", (me_dtype)weight->dtype,
+                          ME_SHAPE(linear->count, me_dim(weight, 0),
+                                   me_dim(weight, 1)));
+}
+
+void me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
+                         me_operands operands, uint64_t rows, me_tensor **gx)
+{
+    const me_tensor *weight = linear->weights[0]->tensor;
     if (gx != NULL) {
         make_bias_gradients(nn, linear, gx);
     }
-    me_te_grouped_gemm_into(nn, operands, dtype, linear->count, weight->shape,
-                            rows);
-    return packed;
+    me_te_grouped_gemm_into(nn, operands, (me_dtype)weight->dtype,
+                            linear->count, weight->shape, rows);
 }
 
 void me_te_grouped_return(me_nn *nn, const me_grouped_linear *linear,
@@ -101,10 +102,9 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     if (nn->weights != NULL && nn->weights->is_split) {
         keep_weight_gradients(nn, linear, node, gy[0]);
     } else {
-        me_te_grouped_return(
-            nn, linear,
-            me_te_grouped_wgrad(nn, linear, ME_OPERANDS_AS_RESULT, rows, gx),
-            gx);
+        me_tensor *packed = me_te_grouped_pack(nn, linear);
+        me_te_grouped_wgrad(nn, linear, ME_OPERANDS_AS_RESULT, rows, gx);
+        me_te_grouped_return(nn, linear, packed, gx);
     }
     gx[INPUT_X] = dx;
     (void)e;

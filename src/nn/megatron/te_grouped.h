@@ -27,12 +27,12 @@ me_tensor *me_te_grouped_linear(me_nn *nn, const me_grouped_linear *linear,
 me_node *me_te_grouped_record(me_nn *nn, const me_op *op,
                               const me_grouped_linear *linear, me_tensor *x,
                               uint32_t n_saved);
-/** Products of the weights' gradients over @p rows rows. @return all gradients,
- *  or NULL: they are in the main gradients
+/** Room for the weights' gradients, or NULL: they go to the main gradients. */
+me_tensor *me_te_grouped_pack(me_nn *nn, const me_grouped_linear *linear);
+/** Products of the weights' gradients over @p rows rows.
  *  @param gx  gets the biases' gradients; NULL: they are there */
-me_tensor *me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
-                               me_operands operands, uint64_t rows,
-                               me_tensor **gx);
+void me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
+                         me_operands operands, uint64_t rows, me_tensor **gx);
 /** What the backward returns for the weights: views of @p packed or a dummy. */
 void me_te_grouped_return(me_nn *nn, const me_grouped_linear *linear,
                           me_tensor *packed, me_tensor **gx);

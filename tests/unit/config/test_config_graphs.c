@@ -5,6 +5,8 @@
 #define TE     "train.cuda_graph_impl=transformer_engine "
 #define ENGINE "impl.transformer=transformer_engine "
 #define FULL   "train.cuda_graph_impl=full_iteration "
+#define EXPERTS                                                                \
+    "moe.num_experts=8 moe.grouped_gemm=true model.add_bias_linear=false "
 
 /* What is set on JOB_TEXT and what the line must say; "" is a job that is right. */
 static const char *const cases[][2] = {
@@ -30,15 +32,26 @@ static const char *const cases[][2] = {
     {LOCAL ENGINE "offload.num_layers=2",
      "does not go with offload.num_layers"},
     {LOCAL ENGINE "offload.fine_grained=true offload.core_attn=true",
-     "local of whole layers does not go with offload.fine_grained"},
+     "local goes with offload.expert_fc1 and offload.moe_act alone"},
+    {LOCAL ENGINE EXPERTS "offload.fine_grained=true offload.moe_act=true",
+     "does not go with train.cuda_graph_impl = local of whole layers"},
+    {LOCAL ENGINE EXPERTS "offload.fine_grained=true offload.moe_act=true "
+                          "train.cuda_graph_modules=moe",
+     "does not go with train.cuda_graph_modules = moe: experts that drop"},
+    {LOCAL ENGINE EXPERTS "offload.fine_grained=true offload.moe_act=true "
+                          "train.cuda_graph_modules=moe_router",
+     "with CUDA graphs is modelled where Transformer Engine captures"},
     {TE ENGINE "offload.fine_grained=true offload.core_attn=true",
-     "is modelled where attention alone is captured"},
+     "captures attention alone"},
+    {TE ENGINE "offload.fine_grained=true offload.attn_norm=true "
+               "train.cuda_graph_modules=attn",
+     ""},
     {TE ENGINE "offload.fine_grained=true offload.mlp_norm=true "
                "train.cuda_graph_modules=attn",
      ""},
     {TE ENGINE "offload.fine_grained=true offload.mlp_norm=true "
                "train.cuda_graph_modules=attn train.cuda_graph_warmup_steps=0",
-     "train.cuda_graph_warmup_steps = 0 does not go with offload"},
+     "needs train.cuda_graph_warmup_steps over 0"},
     {TE ENGINE "train.cuda_graph_modules=banana",
      "no part of a layer is called banana: attn, mlp"},
     {TE ENGINE "train.cuda_graph_modules=attn,mlp2", "is called mlp2"},

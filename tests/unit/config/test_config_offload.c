@@ -3,6 +3,8 @@
 
 #define ENGINE "impl.transformer=transformer_engine "
 #define FINE   ENGINE "offload.fine_grained=true "
+#define EXPERTS                                                                \
+    "moe.num_experts=8 moe.grouped_gemm=true model.add_bias_linear=false "
 
 /* What is set on JOB_TEXT (8 layers), and what the one line must say; "" is a
  * job that is right. Messages are those of TransformerConfig and
@@ -31,6 +33,11 @@ static const char *const cases[][2] = {
      ""},
     {FINE "offload.core_attn=true offload.attn_proj=true train.fp8=hybrid",
      "stops at the product of what has come back"},
+    {FINE EXPERTS "offload.expert_fc1=true train.fp8=hybrid",
+     "does not go with train.fp8_recipe = delayed: Transformer Engine stops"},
+    {FINE EXPERTS "offload.expert_fc1=true train.fp8=hybrid "
+                  "train.fp8_recipe=tensorwise",
+     ""},
     {FINE "offload.core_attn=true parallel.pipeline=2 pipeline.schedule=zbh1",
      "an order of pipeline.schedule"},
 };
