@@ -131,7 +131,6 @@ first iteration already, and 1.1 to 1.5 times the balanced tokens (`moe.imbalanc
 their numbers. `memory_speed` logs 57.80 GB in its second iteration, 1.7 % more than memest
 says, and 60.11 GB later. Beside that:
 
-- *muon* is not modelled: its tests are asked with Adam in its place, which the report says;
 - `zp_z3…top2router` is 0.4 GiB low from its first iteration on, of Megatron-FSDP; its values
   moved by as much twice in five months with the containers (2.58, 3.46, 2.58 GB), and what
   of them took it is not told;
