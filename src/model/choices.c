@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "model/dtype.h"
 #include "model/impl_choices.h"
+#include "model/optimizer_config.h"
 
 #include <stddef.h>
 

@@ -193,12 +193,6 @@ extern const me_choice me_optimizer_kind_choices[];
 /** What may step all that Muon does not. */
 extern const me_choice me_scalar_optimizer_choices[];
 
-/** Does it step matrices of layers alone, beside another that steps the rest? */
-bool me_is_emerging_optimizer(me_optimizer_kind kind);
-
-/** Is it Muon or adaptive Muon? */
-bool me_is_muon(me_optimizer_kind kind);
-
 /** Of a weight in parts Muon's ranks take their own, the whole, or all as one. */
 #define ME_MUON_TP_MODE_LIST(X)                                                \
     X(ME_MUON_BLOCKWISE, "blockwise", "blockwise")                             \

@@ -14,6 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** Does it step matrices of layers alone, beside another that steps the rest? */
+bool me_is_emerging_optimizer(me_optimizer_kind kind);
+
+/** Is it Muon or adaptive Muon? */
+bool me_is_muon(me_optimizer_kind kind);
+
 /** The group `optimizer` of the options. */
 typedef struct me_optimizer_config {
     me_optimizer_kind kind;

@@ -14,6 +14,7 @@ typedef struct workspace {
 /** geqrf works on panels of 1,024 columns, orgqr on three of 128. */
 static const workspace workspaces[ME_SOLVERS] = {
     [ME_SOLVER_SYEVD] = {4, 127, 32995},
+    [ME_SOLVER_SYEVJ] = {1, 37, 16},
     [ME_SOLVER_GEQRF] = {0, 1024, UINT64_C(1024) * 512 + 32},
     [ME_SOLVER_ORGQR] = {0, UINT64_C(3) * 128, 128 * 128 + 2 * 128},
 };
@@ -53,13 +54,19 @@ static void check_errors(me_engine *e)
     me_drop(e, any);
 }
 
+/** linalg_eigh_cusolver(): Jacobi's method where that is faster. */
+static me_solver eigh_solver(uint64_t n)
+{
+    return n >= 32 && n <= 512 ? ME_SOLVER_SYEVJ : ME_SOLVER_SYEVD;
+}
+
 me_tensor *me_eigh(me_engine *e, uint64_t n, me_tensor **values_out)
 {
     me_tensor *vectors =
         me_empty(e, "linalg_eigh", ME_DTYPE_FLOAT32, ME_SHAPE(n, n));
     *values_out = me_empty(e, "linalg_eigh", ME_DTYPE_FLOAT32, ME_SHAPE(n));
     me_tensor *info = me_scratch(e, "zeros", 4);
-    solve(e, ME_SOLVER_SYEVD, n, EIGH_FLOPS);
+    solve(e, eigh_solver(n), n, EIGH_FLOPS);
     check_errors(e);
     me_drop(e, info);
     return vectors;

@@ -14,6 +14,7 @@
 /** Device workspaces of cuSOLVER for a matrix of (n, n) float32. */
 typedef enum me_solver {
     ME_SOLVER_SYEVD, /**< eigenvalues and eigenvectors */
+    ME_SOLVER_SYEVJ, /**< the same of 32 to 512 rows */
     ME_SOLVER_GEQRF, /**< QR decomposition */
     ME_SOLVER_ORGQR, /**< its Q, made explicit */
     ME_SOLVERS

@@ -197,11 +197,10 @@ static bool has_graphs_in_fp8(const me_config *config)
     return has_graphs_of_layers(config) && config->fp8.format != ME_FP8_NONE;
 }
 
-/** cuSOLVER's workspaces were measured from 1,024 rows on; routers and latents
- *  have fewer. */
+/** cuSOLVER's workspaces were measured from 512 rows on; routers have fewer. */
 static bool has_small_soap(const me_config *config)
 {
-    const uint64_t least = 1024;
+    const uint64_t least = 512;
     const me_model_config *m = &config->model;
     const uint64_t t = (uint64_t)config->parallel.tensor;
     const uint64_t width = m->kv_channels * m->num_attention_heads / t;
@@ -286,7 +285,7 @@ static const struct {
      "one is estimated",
      ME_LOWER(MUCH)},
     {"optimizer.kind", NULL, has_small_soap,
-     "cuSOLVER's workspaces for matrices of fewer than 1,024 rows; as those of "
+     "cuSOLVER's workspaces for matrices of fewer than 512 rows; as those of "
      "more is estimated",
      ME_EITHER(SMALL)},
     {"train.log_params_norm", "--log-params-norm", has_other_params_norm,

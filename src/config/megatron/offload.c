@@ -49,6 +49,8 @@ static me_status check_fine_grained(const me_config *config, me_diag *diag)
 {
     const me_offload_config *o = &config->offload;
     const bool is_on = o->fine_grained;
+    const bool is_in_fp8 =
+        config->moe.grouped_gemm && config->fp8.format != ME_FP8_NONE;
     const char *version = me_config_variable(config, VERSION_1);
     const me_contradiction list[] = {
         {is_on && config->impl.transformer != ME_TRANSFORMER_ENGINE,
@@ -65,12 +67,15 @@ static me_status check_fine_grained(const me_config *config, me_diag *diag)
         {is_on && o->attn_proj && config->fp8.format != ME_FP8_NONE,
          "with offload.attn_proj = true and train.fp8: Transformer Engine itself "
          "stops at the product of what has come back"},
-        {is_on && o->expert_fc1 && config->moe.grouped_gemm &&
-             config->fp8.format != ME_FP8_NONE &&
+        {is_on && o->expert_fc1 && is_in_fp8 &&
              config->fp8.recipe == ME_FP8_DELAYED,
          "with offload.expert_fc1 = true does not go with train.fp8_recipe = "
          "delayed: Transformer Engine stops, since experts would keep their "
          "input as it is (save_original_input)"},
+        {is_on && o->expert_fc1 && is_in_fp8 &&
+             config->fp8.recipe != ME_FP8_MXFP8,
+         "with offload.expert_fc1 = true and train.fp8: Transformer Engine "
+         "itself stops at the product of what has come back"},
         {is_on && config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
              config->recompute.moe && (o->expert_fc1 || o->moe_act),
          "with offload.expert_fc1 or offload.moe_act = true does not go with "

@@ -35,32 +35,17 @@ static me_tensor *run_activation(const me_section *section,
     return me_leave(nn->e, frame, me_mlp_open_activation(nn, u, NULL, &scale));
 }
 
-/** set_save_original_input(): what goes to the host, or is made again for the
- *  backward, is saved before it is quantised; of MXFP8 the first is not. */
-static void choose_saved(const me_nn *nn, bool *fc1_out, bool *fc2_out)
-{
-    const me_config *c = nn->config;
-    *fc1_out = c->offload.fine_grained && c->offload.expert_fc1 &&
-               c->fp8.recipe != ME_FP8_MXFP8;
-    *fc2_out = c->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
-               c->recompute.moe_act;
-}
-
 void me_grouped_experts_create(me_nn *nn, me_experts *experts)
 {
     const me_config *c = nn->config;
     const uint64_t f = c->moe.ffn_hidden_size;
     const uint64_t h = me_expert_hidden_size(nn);
-    bool fc1_saves_input = false;
-    bool fc2_saves_input = false;
-    choose_saved(nn, &fc1_saves_input, &fc2_saves_input);
     me_linear_spec spec = {
         .name = "linear_fc1",
         .parent = experts->module,
         .inputs = h,
         .outputs = me_activation_is_gated(nn) ? 2 * f : f,
         .has_bias = c->model.add_bias_linear,
-        .save_original_input = fc1_saves_input,
         .is_expert = true,
     };
     me_grouped_linear_create(nn, &spec, experts->count, false,
@@ -69,7 +54,10 @@ void me_grouped_experts_create(me_nn *nn, me_experts *experts)
     spec.inputs = f;
     spec.outputs = h;
     spec.skip_bias_add = true;
-    spec.save_original_input = fc2_saves_input;
+    // set_save_original_input(): what is run again for the backward
+    spec.save_original_input =
+        c->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        c->recompute.moe_act;
     me_grouped_linear_create(nn, &spec, experts->count, true,
                              &experts->linear_fc2);
     experts->activation =

@@ -37,7 +37,7 @@ static const char *const cases[][2] = {
      "does not go with train.fp8_recipe = delayed: Transformer Engine stops"},
     {FINE EXPERTS "offload.expert_fc1=true train.fp8=hybrid "
                   "train.fp8_recipe=tensorwise",
-     ""},
+     "stops at the product of what has come back"},
     {FINE "offload.core_attn=true parallel.pipeline=2 pipeline.schedule=zbh1",
      "an order of pipeline.schedule"},
 };

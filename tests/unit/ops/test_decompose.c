@@ -10,17 +10,21 @@ static void test_decompose__workspaces(void **state)
         uint64_t n;
         uint64_t bytes[ME_SOLVERS];
     } measured[] = {
-        {1024, {17429388, 6291584, 1639424}},
-        {1536, {38661004, 8388736, 2425856}},
-        {2816, {128440204, 13631616, 4391936}},
-        {5632, {510503820, 25165952, 8717312}},
+        {1024, {17429388, 0, 6291584, 1639424}},
+        {1536, {38661004, 0, 8388736, 2425856}},
+        {2816, {128440204, 0, 13631616, 4391936}},
+        {5632, {510503820, 0, 25165952, 8717312}},
+        {512, {0, 1124416, 0, 0}},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
         for (int k = 0; k < ME_SOLVERS; k++) {
-            assert_int_equal(me_solver_bytes((me_solver)k, measured[i].n),
-                             measured[i].bytes[k]);
+            const uint64_t bytes = measured[i].bytes[k];
+            if (bytes != 0) {
+                assert_int_equal(me_solver_bytes((me_solver)k, measured[i].n),
+                                 bytes);
+            }
         }
     }
 }
