@@ -129,7 +129,7 @@ static me_status check_offloaded_layers(const me_config *config, me_diag *diag)
 }
 
 /** TransformerConfig's rules of graphs with fine-grained offloading, and then what
- *  memest has not: modules whose saved tensors are within a graph. */
+ *  memest has not. */
 static me_status check_offloaded_modules(const me_config *config, me_diag *diag)
 {
     const me_train_config *t = &config->train;
@@ -154,13 +154,12 @@ static me_status check_offloaded_modules(const me_config *config, me_diag *diag)
          "needs train.cuda_graph_warmup_steps over 0"},
     };
     const bool is_apart = is_impl(config, ME_CUDA_GRAPH_TE) &&
-                          t->cuda_graph_attention && !t->cuda_graph_mlp &&
-                          !o->qkv_linear && !o->core_attn && !o->attn_proj;
+                          t->cuda_graph_attention && !t->cuda_graph_mlp;
     const me_contradiction missing[] = {
         {is_on && !is_apart,
          "with CUDA graphs is modelled where Transformer Engine captures "
          "attention alone (--cuda-graph-impl transformer_engine "
-         "--cuda-graph-modules attn) and nothing of it is offloaded"},
+         "--cuda-graph-modules attn)"},
     };
     const me_status status = ME_REFUSE_FIRST(
         refused, ME_ERR_CONFIG, "offload.fine_grained = true", diag);

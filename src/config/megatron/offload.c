@@ -91,8 +91,9 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
     const me_offload_config *o = &config->offload;
     const bool is_on = o->fine_grained;
     const me_contradiction list[] = {
-        {is_on && config->moe.overlap_expert_comm,
-         "with moe.overlap_expert_comm = true is not modelled"},
+        {is_on && config->moe.overlap_expert_comm && o->mlp_norm,
+         "with offload.mlp_norm = true and moe.overlap_expert_comm = true is not "
+         "modelled"},
         {is_on && !config->pipeline.is_own,
          "with an order of pipeline.schedule that is not Megatron-LM's own is not "
          "modelled"},
@@ -115,19 +116,36 @@ me_rule *const me_offload_rules[] = {
     NULL,
 };
 
+/** Does a graph have what is offloaded? */
+static bool is_within_graphs(const me_config *config)
+{
+    const me_offload_config *o = &config->offload;
+    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE &&
+           config->train.cuda_graph_attention &&
+           (o->qkv_linear || o->core_attn || o->attn_proj);
+}
+
 me_status me_config_assume_offload(me_config *config, me_diag *diag)
 {
+    me_offload_config *o = &config->offload;
     const char *version = me_config_variable(config, VERSION_1);
-    if (config->offload.fine_grained && version == NULL) {
-        return me_config_assume(config, diag,
-                                "NVTE_CPU_OFFLOAD_V1=1 is set, without which "
-                                "Megatron-LM stops at fine-grained offloading");
+    me_status status = ME_OK;
+    if (o->fine_grained && version == NULL) {
+        status =
+            me_config_assume(config, diag,
+                             "NVTE_CPU_OFFLOAD_V1=1 is set, without which "
+                             "Megatron-LM stops at fine-grained offloading");
     }
-    config->offload.is_v1 = version != NULL && strcmp(version, "1") == 0;
-    return config->offload.num_layers > 0 && config->offload.is_v1
+    if (status == ME_OK && o->fine_grained && is_within_graphs(config)) {
+        status = me_config_assume(config, diag,
+                                  "once attention is captured, its graph keeps "
+                                  "as much as one without offloading");
+    }
+    o->is_v1 = version != NULL && strcmp(version, "1") == 0;
+    return status == ME_OK && o->num_layers > 0 && o->is_v1
                ? me_config_assume(
                      config, diag,
                      "NVTE_CPU_OFFLOAD_V1=1: layers go to the host by "
                      "Transformer Engine's older code path")
-               : ME_OK;
+               : status;
 }

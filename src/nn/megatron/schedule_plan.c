@@ -2,6 +2,7 @@
 #include "nn/megatron/schedule_plan.h"
 
 #include "base/assert.h"
+#include "nn/megatron/fine_offload.h"
 #include "nn/megatron/mixer.h"
 #include "nn/megatron/moe.h"
 #include "ops/view.h"
@@ -427,6 +428,8 @@ void me_chunk_plan_begin(me_chunk_plan *plan, const me_batch *batch,
     me_retain(batch->position_ids);
     plan->microbatch = microbatch;
     plan->n_left = plan->n_layers;
+    me_fine_offload_begin_chunk(nn_of(plan)->e, nn_of(plan)->fine_offload,
+                                plan->gpt->spec.chunk);
 }
 
 void me_chunk_plan_release(me_chunk_plan *plan)

@@ -198,12 +198,12 @@ static me_tensor *cast_current(me_trainer *t, const cast_list *list)
     return columns;
 }
 
-/** The item whose scale the loop over a rank's shards holds: the last, unless
- *  shards are tensors of their own; the list's length: none. */
-static uint32_t last_of_rank(const cast_list *list)
+/** The item whose scale the loop over a rank's shards holds by its quantizer, which
+ *  blocks have not: the last that has a shard here; the list's length: none. */
+static uint32_t last_of_rank(const cast_list *list, bool has_quantizer)
 {
     uint32_t last = list->count;
-    for (uint32_t i = 0; list->makes_shards && i < list->count; i++) {
+    for (uint32_t i = 0; has_quantizer && i < list->count; i++) {
         last = list->items[i].shard == NULL ? last : i;
     }
     return last;
@@ -223,24 +223,25 @@ static void cast_with_scales(me_trainer *t, cast_list *list)
             scalars(e, "scale", scale_numel(t, &list->items[i]));
     }
     reduce_amaxes(t, list, numel);
+    const bool is_current = me_fp8_row_of(&t->nn)->scale_shape == NULL;
     me_tensor *columns = NULL;
     if (list->makes_shards) {
         cast_shards(t, list);
-    } else if (me_fp8_row_of(&t->nn)->scale_shape == NULL) {
+    } else if (is_current) {
         columns = cast_current(t, list);
     }
     me_drop(e, flag);
-    const uint32_t held = last_of_rank(list);
+    const uint32_t held = last_of_rank(list, list->makes_shards || is_current);
     for (uint32_t i = list->count - 1; i-- > 0;) {
         if (i != held) {
             me_drop(e, list->items[i].scale);
         }
     }
     me_drop(e, amaxes);
-    me_drop(e, columns);
     if (held < list->count - 1) {
         me_drop(e, list->items[held].scale);
     }
+    me_drop(e, columns);
     me_drop(e, list->items[list->count - 1].scale);
     me_leave(e, frame, NULL);
 }

@@ -43,6 +43,9 @@ static const char *const cases[][2] = {
      "with CUDA graphs is modelled where Transformer Engine captures"},
     {TE ENGINE "offload.fine_grained=true offload.core_attn=true",
      "captures attention alone"},
+    {TE ENGINE "offload.fine_grained=true offload.core_attn=true "
+               "train.cuda_graph_modules=attn",
+     ""},
     {TE ENGINE "offload.fine_grained=true offload.attn_norm=true "
                "train.cuda_graph_modules=attn",
      ""},
