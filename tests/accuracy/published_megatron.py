@@ -135,7 +135,7 @@ says, and 60.11 GB later. Beside that:
   moved by as much twice in five months with the containers (2.58, 3.46, 2.58 GB), and what
   of them took it is not told;
 - `fine_grained_offloading` also runs two micro-batches in turns, which memest does not model
-  with offloading: it is refused. Its copy without both is the row after it.
+  with offloading in a pipeline: it is refused. Its copy without both is the row after it.
 
 Not asked: `deepseekv3_proxy_flex_tp1pp4emp16etp1cp1_release`, whose values are of a time
 before its flags named HybridEP (its copy `…_sm` has newer ones), and `gpt_grpo…`, which is

@@ -64,15 +64,20 @@ static me_flow pre_dispatch(me_chunk_plan *p, me_layer_plan *l, me_flow x)
     uint32_t n_outputs = 1;
     if (moe != NULL) {
         const me_frame frame = me_enter(e);
-        me_tensor *normed = me_layer_mlp_norm(nn, l->layer, hidden, &l->norm);
+        me_tensor *normed =
+            me_layer_mlp_norm(nn, l->layer, &hidden, &l->norm_group, &l->norm);
         me_tensor *shared = NULL;
         const me_dispatched rows =
             me_moe_pre_dispatch(nn, moe, normed, &shared);
         outputs[0] = rows.tokens;
         outputs[1] = rows.probs;
         n_outputs = 2;
-        me_leave_with(e, frame, shared == NULL ? 2 : 3,
-                      (me_tensor *[]){rows.tokens, rows.probs, shared});
+        me_tensor *kept[] = {rows.tokens, rows.probs, shared, NULL};
+        uint32_t n_kept = shared == NULL ? 2 : 3;
+        if (l->norm_group.is_on) {
+            kept[n_kept++] = hidden;
+        }
+        me_leave_with(e, frame, n_kept, kept);
         hold(e, &l->residual, me_schedule_node_detach(e, node, hidden));
         if (shared != NULL) {
             // Transformer Engine's products come back as a view.
@@ -180,6 +185,11 @@ static me_flow combine(me_chunk_plan *p, me_layer_plan *l, me_flow x)
     me_tensor *y =
         me_moe_combine(nn, experts_of(l), node->inputs.items[0], l->shared);
     me_tensor *sum = me_layer_add_residual(nn, y, l->residual);
+    sum = me_rebind(
+        e, sum, me_offload_commit(nn, &l->norm_group, sum, 1, &l->residual));
+    if (l->norm_group.is_on) {
+        sum = me_rebind(e, sum, me_make_viewless(e, sum));
+    }
     me_use_on_stream(e, l->residual);
     if (l->shared != NULL) {
         me_use_on_stream(e, l->shared);

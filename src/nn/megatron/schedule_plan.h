@@ -24,7 +24,8 @@ typedef struct me_layer_plan {
     me_tensor *residual; /**< these: held between nodes */
     me_tensor *dispatched_probs;
     me_tensor *shared;
-    me_output_checkpoint *norm; /**< of a norm that is run again; borrowed */
+    me_output_checkpoint *norm;  /**< of a norm that is run again; borrowed */
+    me_offload_group norm_group; /**< of a norm whose input is offloaded */
 } me_layer_plan;
 
 /** TransformerModelChunkSchedulePlan. */

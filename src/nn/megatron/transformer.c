@@ -212,10 +212,13 @@ me_tensor *me_layer_mlp(me_nn *nn, const me_transformer_layer *layer,
 }
 
 me_tensor *me_layer_mlp_norm(me_nn *nn, const me_transformer_layer *layer,
-                             me_tensor *x,
+                             me_tensor **x, me_offload_group *group,
                              me_output_checkpoint **checkpoint_out)
 {
-    return layernorm(nn, &layer->mlp.norm_section, x, checkpoint_out);
+    *x = me_offload_enter(nn, group, layer->mlp.norm_group, *x);
+    me_tensor *y = layernorm(nn, &layer->mlp.norm_section, *x, checkpoint_out);
+    me_offload_exit(nn, group);
+    return y;
 }
 
 me_tensor *me_layer_add_residual(me_nn *nn, me_tensor *x, me_tensor *residual)

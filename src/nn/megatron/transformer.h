@@ -75,9 +75,16 @@ me_tensor *me_layer_attention(me_nn *nn, const me_transformer_layer *layer,
 /** _forward_mlp(). */
 me_tensor *me_layer_mlp(me_nn *nn, const me_transformer_layer *layer,
                         me_tensor *x, const me_mixer_inputs *inputs);
-/** The norm before experts; @p checkpoint_out if it is run again, else NULL. */
+/**
+ * The norm before experts.
+ *
+ * @param x               in: what it is of; out: what stands for that from then
+ *                        on, a variable of the running frame if it is another
+ * @param group           to be committed once the residual has been added
+ * @param checkpoint_out  if it is run again, else NULL
+ */
 me_tensor *me_layer_mlp_norm(me_nn *nn, const me_transformer_layer *layer,
-                             me_tensor *x,
+                             me_tensor **x, me_offload_group *group,
                              me_output_checkpoint **checkpoint_out);
 /** mlp_bda() of experts: residual + dropout(x). */
 me_tensor *me_layer_add_residual(me_nn *nn, me_tensor *x, me_tensor *residual);
