@@ -47,13 +47,43 @@ static void leave_layer(const me_chunk_plan *p, me_module_id before)
     me_module_resume(nn_of(p)->e, before);
 }
 
+/** The rest of submodule_pre_dispatch_forward() of a layer with experts: what goes
+ *  to them, and what is held for what comes after them. */
+static void route(me_nn *nn, me_layer_plan *l, me_tensor *hidden,
+                  me_tensor **outputs)
+{
+    me_engine *e = nn->e;
+    const me_moe_layer *moe = experts_of(l);
+    me_schedule_node *node = &l->pre_dispatch;
+    const me_frame frame = me_enter(e);
+    me_tensor *normed =
+        me_layer_mlp_norm(nn, l->layer, &hidden, &l->norm_group, &l->norm);
+    me_tensor *shared = NULL;
+    const me_dispatched rows = me_moe_pre_dispatch(nn, moe, normed, &shared);
+    outputs[0] = rows.tokens;
+    outputs[1] = rows.probs;
+    me_tensor *kept[] = {rows.tokens, rows.probs, shared, NULL};
+    uint32_t n_kept = shared == NULL ? 2 : 3;
+    if (l->norm_group.is_on) {
+        kept[n_kept++] = hidden;
+    }
+    me_leave_with(e, frame, n_kept, kept);
+    hold(e, &l->residual, me_schedule_node_detach(e, node, hidden));
+    if (shared != NULL) {
+        // Transformer Engine's products come back as a view.
+        shared->is_view =
+            shared->is_view ||
+            (nn->config->impl.transformer == ME_TRANSFORMER_ENGINE &&
+             !nn->config->moe.shared_expert_gate);
+        hold(e, &l->shared, me_schedule_node_detach(e, node, shared));
+    }
+}
+
 /** submodule_pre_dispatch_forward(). */
 static me_flow pre_dispatch(me_chunk_plan *p, me_layer_plan *l, me_flow x)
 {
     me_nn *nn = nn_of(p);
-    me_engine *e = nn->e;
     me_schedule_node *node = &l->pre_dispatch;
-    const me_moe_layer *moe = experts_of(l);
     const me_module_id before = enter_layer(p, l);
     me_schedule_node_begin(nn, node, &x);
     const me_mixer_inputs inputs = {.mask = p->batch.attention_mask,
@@ -62,31 +92,9 @@ static me_flow pre_dispatch(me_chunk_plan *p, me_layer_plan *l, me_flow x)
         me_layer_attention(nn, l->layer, node->inputs.items[0], &inputs);
     me_tensor *outputs[ME_NODE_TENSORS] = {hidden};
     uint32_t n_outputs = 1;
-    if (moe != NULL) {
-        const me_frame frame = me_enter(e);
-        me_tensor *normed =
-            me_layer_mlp_norm(nn, l->layer, &hidden, &l->norm_group, &l->norm);
-        me_tensor *shared = NULL;
-        const me_dispatched rows =
-            me_moe_pre_dispatch(nn, moe, normed, &shared);
-        outputs[0] = rows.tokens;
-        outputs[1] = rows.probs;
+    if (experts_of(l) != NULL) {
+        route(nn, l, hidden, outputs);
         n_outputs = 2;
-        me_tensor *kept[] = {rows.tokens, rows.probs, shared, NULL};
-        uint32_t n_kept = shared == NULL ? 2 : 3;
-        if (l->norm_group.is_on) {
-            kept[n_kept++] = hidden;
-        }
-        me_leave_with(e, frame, n_kept, kept);
-        hold(e, &l->residual, me_schedule_node_detach(e, node, hidden));
-        if (shared != NULL) {
-            // Transformer Engine's products come back as a view.
-            shared->is_view =
-                shared->is_view ||
-                (nn->config->impl.transformer == ME_TRANSFORMER_ENGINE &&
-                 !nn->config->moe.shared_expert_gate);
-            hold(e, &l->shared, me_schedule_node_detach(e, node, shared));
-        }
     }
     me_flow y = me_schedule_node_end(nn, node, n_outputs, outputs, &x, false);
     leave_layer(p, before);
