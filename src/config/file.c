@@ -8,7 +8,9 @@
 #include "config/config_private.h"
 #include "config/hub_cache.h"
 #include "config/huggingface/huggingface.h"
+#include "config/known_models.h"
 #include "config/megatron/megatron_yaml.h"
+#include "config/megatron/trainers.h"
 #include "config/said.h"
 #include "config/torch/tree.h"
 #include "config/torchtitan/torchtitan.h"
@@ -318,6 +320,27 @@ static bool find_folder(const char *model, me_str *path)
     return is_there || me_str_status(path) != ME_OK;
 }
 
+/** A name without files here, `ORG/NAME` as the Hub has them, or of a family that
+ *  is known for what is not modelled of it; not a file that is missing. */
+static bool is_bare_name(const char *model)
+{
+    static const char *const files[] = {".cfg", ".json", ".toml", ".yaml",
+                                        ".yml"};
+    const char *slash = strchr(model, '/');
+    struct stat about;
+    me_str known = {0};
+    bool is_file = model[0] == '.' || model[0] == '/' ||
+                   stat(model, &about) == 0 ||
+                   (slash != NULL && strchr(slash + 1, '/') != NULL);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        is_file = is_file || me_ends_with(model, files[i]);
+    }
+    const bool is_known = me_known_model(model, &known);
+    me_str_fini(&known);
+    return !is_file && (slash != NULL ||
+                        (!is_known && me_known_model_lacks(model) != NULL));
+}
+
 me_status me_config_read_file(me_config *config, const char *model,
                               me_diag *diag)
 {
@@ -325,6 +348,9 @@ me_status me_config_read_file(me_config *config, const char *model,
     me_str path = {0};
     me_status status = ME_OK;
     if (!find_folder(model, &path)) {
+        if (is_bare_name(model)) {
+            return me_trainer_read_named(config, "--model", model, diag);
+        }
         status = me_data_find(&me_data_models, model, diag, &path);
     } else if (me_str_status(&path) != ME_OK) {
         status = me_fail(diag, me_str_status(&path), "no memory for a path");

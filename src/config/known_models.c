@@ -4,6 +4,7 @@
 #include "base/data_files.h"
 #include "base/parse.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,4 +144,45 @@ bool me_known_model(const char *name, me_str *model_out)
         }
     } while (cut_end(folded));
     return false;
+}
+
+/** Families by a part of their names, in small letters. */
+static const struct {
+    const char *part;
+    const char *lacks;
+} families[] = {
+    {"qwen3-next", "layers of gated delta nets"},
+    {"qwen3.5", "layers of gated delta nets"},
+    {"nemotron-h", "Mamba-2 layers"},
+    {"nemotron-nano-9b-v2", "Mamba-2 layers"},
+    {"nemotron-3-nano", "Mamba-2 layers"},
+    {"falcon-h1", "Mamba-2 beside attention"},
+    {"granite-4.0-h", "Mamba-2 layers"},
+    {"jamba", "state-space layers"},
+    {"zamba", "state-space layers"},
+    {"mamba", "state-space layers"},
+    {"kimi-linear", "layers of linear attention"},
+    {"minimax-text-01", "layers of linear attention"},
+    {"lfm2", "layers of convolutions"},
+    {"gemma-3n", "embeddings of each layer, and keys that layers share"},
+};
+
+const char *me_known_model_lacks(const char *name)
+{
+    char small[NAME_BYTES];
+    const char *slash = strrchr(name, '/');
+    (void)snprintf(small, sizeof small, "%s", slash == NULL ? name : slash + 1);
+    for (char *c = small; *c != '\0'; c++) {
+        const char letter = (char)tolower((unsigned char)*c);
+        *c = letter;
+        if (letter == '_') {
+            *c = '-';
+        }
+    }
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        if (strstr(small, families[i].part) != NULL) {
+            return families[i].lacks;
+        }
+    }
+    return NULL;
 }

@@ -23,4 +23,12 @@
  */
 bool me_known_model(const char *name, me_str *model_out);
 
+/**
+ * What of the models of a name is not modelled, where the name alone tells:
+ * `Qwen/Qwen3-Next-80B-A3B` has layers of gated delta nets. Local.
+ *
+ * @return static, `layers of …`; NULL: nobody knows
+ */
+const char *me_known_model_lacks(const char *name);
+
 #endif /* MEMEST_CONFIG_KNOWN_MODELS_H */

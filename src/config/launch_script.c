@@ -43,6 +43,9 @@ static const char *const others[] = {
     "evaluate",  "export", "convert",
 };
 
+/** Of them those with Mamba's layers. */
+static const char *const hybrids[] = {"mamba", "hybrid"};
+
 /** And for GPTs that are built from flags. */
 static const char *const decoders[] = {
     "gpt",       "llama",    "qwen",     "mistral",  "mixtral",
@@ -159,11 +162,15 @@ static me_status guess(me_config *config, int argc, const char *const *argv,
         return ME_OK;
     }
     if (names_one(name, others, sizeof others / sizeof others[0])) {
+        const bool has_states = names_one(name, hybrids, 2);
         return me_fail(
             diag, ME_ERR_UNSUPPORTED,
-            "'%.80s' builds no GPT, or does not train it, by its name: of "
+            "'%.80s' builds no GPT, or does not train it, by its name%s: of "
             "Megatron-LM's scripts pretrain_gpt.py is modelled",
-            name);
+            name,
+            has_states ? ", but state-space layers (Mamba's), which are not "
+                         "modelled"
+                       : "");
     }
     *script_out = me_launch_script_default();
     config->own->has_other_script = true;

@@ -35,13 +35,17 @@ me_status me_trainer_read_known(me_config *config, const char *name,
                     : ME_OK;
 }
 
-/** By its name, which the job says. */
-static me_status read_known(me_config *config, const char *flag,
-                            const char *name, me_diag *diag)
+me_status me_trainer_read_named(me_config *config, const char *flag,
+                                const char *name, me_diag *diag)
 {
     me_str model = {0};
+    const char *lacks = me_known_model_lacks(name);
     me_status status = me_trainer_read_known(config, name, diag, &model);
-    if (status == ME_OK && model.length == 0) {
+    if (status == ME_OK && model.length == 0 && lacks != NULL) {
+        status = me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "%.60s %.80s is not modelled: it has %s", flag, name,
+                         lacks);
+    } else if (status == ME_OK && model.length == 0) {
         status = me_fail(diag, ME_ERR_CONFIG,
                          "%.60s %.80s: no folder with a config.json, not in "
                          "Hugging Face's cache, and no known name: give memest "
@@ -79,7 +83,7 @@ me_status me_trainer_read_model(me_config *config, const char *flag,
         *is_file_out = is_file;
     }
     return is_file ? me_config_read_file(config, name, diag)
-                   : read_known(config, flag, name, diag);
+                   : me_trainer_read_named(config, flag, name, diag);
 }
 
 me_status me_trainer_set_ranks(me_config *config, uint64_t nodes,

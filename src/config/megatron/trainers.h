@@ -51,6 +51,16 @@ me_status me_trainer_read_model(me_config *config, const char *flag,
                                 bool *is_file_out) ME_MUST_CHECK;
 
 /**
+ * As me_trainer_read_model() where the model has no files here: by its name,
+ * which the job then says. Local.
+ *
+ * @return as me_config_read_file(); ME_ERR_CONFIG for a name that nobody knows;
+ *         ME_ERR_UNSUPPORTED for one of a family that is not modelled
+ */
+me_status me_trainer_read_named(me_config *config, const char *flag,
+                                const char *name, me_diag *diag) ME_MUST_CHECK;
+
+/**
  * Read the model of configs/models that has the shapes of @p name. Local.
  *
  * @param model_out  its name is appended; empty: none is known, nothing was read

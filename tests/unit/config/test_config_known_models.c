@@ -56,11 +56,32 @@ static void test_known_models__unknown(void **state)
     }
 }
 
+/* Families that are refused for what their layers are; no others. */
+static void test_known_models__what_is_not_modelled(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"Qwen/Qwen3-Next-80B-A3B-Instruct", "layers of gated delta nets"},
+        {"qwen3_next_80b", "layers of gated delta nets"},
+        {"nvidia/Nemotron-H-8B-Base-8K", "Mamba-2 layers"},
+        {"state-spaces/mamba-2.8b", "state-space layers"},
+        {"moonshotai/Kimi-Linear-48B-A3B", "layers of linear attention"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *lacks = me_known_model_lacks(rows[i][0]);
+        assert_non_null(lacks);
+        assert_string_equal(lacks, rows[i][1]);
+    }
+    assert_null(me_known_model_lacks("Qwen/Qwen3-8B"));
+    assert_null(me_known_model_lacks("mamba-org/llama-3-8b"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_models__names_of_others),
         cmocka_unit_test(test_known_models__unknown),
+        cmocka_unit_test(test_known_models__what_is_not_modelled),
     };
     return chdir(SOURCE_DIR) == 0 ? cmocka_run_group_tests(tests, NULL, NULL)
                                   : 1;

@@ -224,6 +224,9 @@ static const struct {
      "'fish' is no program that memest knows"},
     {"torchrun pretrain_t5.py --num-layers 2 --hidden-size 64",
      ME_ERR_UNSUPPORTED, "'pretrain_t5.py' builds no GPT"},
+    {"torchrun pretrain_mamba.py --num-layers 2 --hidden-size 64",
+     ME_ERR_UNSUPPORTED,
+     "state-space layers (Mamba's), which are not modelled"},
     {"torchrun tools/run_text_generation_server.py --num-layers 2 "
      "--hidden-size 64",
      ME_ERR_UNSUPPORTED, "'run_text_generation_server.py' builds no GPT"},
