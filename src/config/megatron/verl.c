@@ -281,6 +281,21 @@ static me_status add_configuration(const me_leaf_list *all,
     return status;
 }
 
+/** What the actor's model is given beside its config.json. */
+static const char model_config[] =
+    "actor_rollout_ref.model.override_config.model_config";
+
+static bool has_other_model(const me_leaf_list *all)
+{
+    for (size_t i = 0; i < all->yaml.count; i++) {
+        if (strncmp(all->yaml.leaves[i].path, model_config,
+                    sizeof model_config - 1) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** What shares the cards with the step that is answered. */
 static me_status note(const me_leaf_list *all, me_config *config, me_diag *diag)
 {
@@ -315,6 +330,12 @@ static me_status note(const me_leaf_list *all, me_config *config, me_diag *diag)
         {number(all, "actor_rollout_ref.model.lora.rank", 0) > 0,
          "actor_rollout_ref.model.lora.rank", "adapters alone are trained",
          ME_LOWER(ANY)},
+        {has_other_model(all), model_config,
+         "another model than the config.json's, which is estimated",
+         ME_EITHER(ANY)},
+        {is_true(all, "actor_rollout_ref.model.mtp.enable", false),
+         "actor_rollout_ref.model.mtp.enable",
+         "depths of multi-token prediction; none is estimated", ME_HIGHER(ANY)},
     };
 
     me_status status = ME_OK;
