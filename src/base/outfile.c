@@ -75,8 +75,7 @@ static char *follow(const char *path)
 static char *resolve_target(const char *path)
 {
     char *real = realpath(path, NULL);
-    char *target = real != NULL ? me_strdup(real, "outfile.target")
-                                : me_strdup(path, "outfile.target");
+    char *target = me_strdup(real == NULL ? path : real, "outfile.target");
     struct stat about;
     for (int i = 0; real == NULL && i < LINKS_MAX && target != NULL &&
                     lstat(target, &about) == 0 && S_ISLNK(about.st_mode);
