@@ -34,6 +34,10 @@ static const contradiction contradictions[] = {
      .with = "--cuda-graph-impl=local|transformer_engine|full_iteration"},
     {"--enable-cuda-graph", .with = "--external-cuda-graph"},
     {"--cuda-graph-scope", .with = "--cuda-graph-modules"},
+    {"--inference-cuda-graph-scope=layer|block",
+     .needs = "--cuda-graph-impl=local --enable-cuda-graph"},
+    {"--inference-cuda-graph-scope=none",
+     .with = "--cuda-graph-impl=local --enable-cuda-graph"},
     {"--data-path", .with = "--data-args-path"},
     {"--train-data-path --valid-data-path --test-data-path",
      .with = "--per-split-data-args-path"},
@@ -187,6 +191,24 @@ static const contradiction contradictions[] = {
     {"--batch-invariant-mode", .needs = "--attention-backend=flash"},
     {"--batch-invariant-mode", .needs = "--flash-attention-version=3|4"},
     {"--batch-invariant-mode", .with = "--context-parallel-size>1"},
+    {"--batch-invariant-mode", .needs = "--attention-dropout=0|0.0"},
+};
+
+/** Of weights that are cut over more ranks than tensor parallelism has, by one of
+ *  these flags (validate_args(), GTP). */
+#define SHARDS                                                                 \
+    "--tensor-parallel-num-weight-shards "                                     \
+    "--expert-tensor-parallel-num-weight-shards"
+
+static const contradiction of_shards[] = {
+    {SHARDS, .also = "--fp4-format", .needs = "--fp4-param-gather"},
+    {SHARDS, .with = "--ddp-average-in-collective"},
+    {SHARDS, .with = "--ckpt-format=torch_dcp|fsdp_dtensor"},
+    {SHARDS, .also = "--dist-ckpt-optim-fully-reshardable",
+     .with = "--distrib-optim-fully-reshardable-mem-efficient"},
+    {SHARDS, .also = "--fp8-recipe=mxfp8", .needs = "--fp8-param-gather"},
+    {SHARDS, .also = "--fp8-recipe=mxfp8",
+     .needs = "--reuse-grad-buf-for-mxfp8-param-ag"},
 };
 
 static bool is_above(const me_flag_uses *uses, const char *name, size_t length,
@@ -402,6 +424,23 @@ static me_status check_rope_layers(const me_flag_uses *uses, me_diag *diag)
     return status;
 }
 
+static me_status check_shards(const me_flag_uses *uses, me_diag *diag)
+{
+    bool is_sharded = false;
+    me_status status = ME_OK;
+    for (int i = 0; i < uses->count; i++) {
+        const me_flag_use *use = &uses->uses[i];
+        is_sharded |= !use->is_repeated && strstr(SHARDS, use->name) != NULL &&
+                      !me_megatron_shards_no_more(use, uses);
+    }
+    for (size_t i = 0; is_sharded && status == ME_OK &&
+                       i < sizeof of_shards / sizeof of_shards[0];
+         i++) {
+        status = check_one(&of_shards[i], uses, diag);
+    }
+    return status;
+}
+
 me_status me_megatron_check_flags(const me_flag_uses *uses, me_diag *diag)
 {
     me_status status = ME_OK;
@@ -413,6 +452,9 @@ me_status me_megatron_check_flags(const me_flag_uses *uses, me_diag *diag)
     for (size_t i = 0;
          status == ME_OK && i < sizeof numbers / sizeof numbers[0]; i++) {
         status = check_number(i, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = check_shards(uses, diag);
     }
     if (status == ME_OK) {
         status = check_exchanges(uses, diag);

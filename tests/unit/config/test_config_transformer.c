@@ -70,6 +70,8 @@ static void test_transformer__refused(void **state)
          "--batch-invariant-mode needs --flash-attention-version 3|4"},
         {"--batch-invariant-mode --attention-backend flash --flash-attention-version 3 --context-parallel-size 2",
          "--batch-invariant-mode and --context-parallel-size over 1 exclude"},
+        {"--batch-invariant-mode --attention-backend flash --flash-attention-version 3",
+         "--batch-invariant-mode needs --attention-dropout 0|0.0"},
         {"--no-rope-freq 3 --position-embedding-type rope",
          "--no-rope-freq 3: must divide --num-layers 4"},
         {"--no-rope-freq [0,1,0] --position-embedding-type rope",
