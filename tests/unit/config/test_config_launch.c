@@ -205,8 +205,6 @@ static const struct {
      "srun --multi-prog is not read"},
     {"mpirun --map-by ppr:2:nodes -H a,b python pretrain_gpt.py", ME_ERR_CONFIG,
      "mpirun --map-by ppr:2:nodes: memest cannot tell"},
-    {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", ME_ERR_CONFIG,
-     "cannot tell how many GPUs there are: give --gpus or --ntasks"},
     {"srun -n 8 --gres=gpu:a100:2 --gpus=h100:8 python pretrain_gpt.py",
      ME_ERR_CONFIG, "GPUs of two types, h100 being the last"},
     {"bash -c x", ME_ERR_CONFIG, "'bash' is not read"},
