@@ -190,9 +190,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
          "not modelled"},
         {is_on && config->parallel.torch_fsdp2,
          "with FSDP2 (--use-torch-fsdp2) is not modelled"},
-        {is_on && config->optimizer.cpu_offload && f->recipe != ME_FP8_DELAYED,
-         "with optimizer.cpu_offload = true is modelled with train.fp8_recipe "
-         "= delayed alone"},
         {is_on && config->optimizer.precision_aware && f->param,
          "with train.fp8_param = true and optimizer.precision_aware = true is "
          "not modelled"},

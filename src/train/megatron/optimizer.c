@@ -26,9 +26,11 @@ static bool is_fp16(const me_trainer *t)
 
 bool me_adam_holds_main_parameters(const me_config *config)
 {
-    return config->optimizer.precision_aware &&
-           (config->fp8.format == ME_FP8_NONE ||
-            config->fp8.recipe == ME_FP8_DELAYED);
+    const me_optimizer_config *o = &config->optimizer;
+    return o->precision_aware &&
+           (o->main_params_dtype != ME_DTYPE_FLOAT32 ||
+            config->fp8.format == ME_FP8_NONE ||
+            config->fp8.recipe == ME_FP8_DELAYED || o->cpu_offload);
 }
 
 /** Main parameters of the optimizer's own, apart from those that the kernels of

@@ -84,7 +84,8 @@ bool me_has_experts_optimizer(const struct me_trainer *t);
 /** @} */
 
 /** Does FusedAdam hold the main parameters of a precision-aware optimizer, and
- *  take gradients as they are? Not in FP8, except with delayed scaling
+ *  take gradients as they are? Not in FP8, except with delayed scaling, with main
+ *  parameters that are not float32 or where the host steps
  *  (OptimizerConfig.use_precision_aware_optimizer_no_fp8_or_ds_fp8). Local. */
 bool me_adam_holds_main_parameters(const me_config *config);
 

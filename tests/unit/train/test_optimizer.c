@@ -371,6 +371,34 @@ typedef struct grouped {
  * [((("max_lr", 5e-4), ("min_lr", 5e-5)), False), ((("wd_mult", 0.0),), False)]
  * takes 87 bytes, and of experts' vectors 18 beside others'. A rank that has
  * fewer than another makes room for its. */
+/* In FP8 FusedAdam does if the host steps or main parameters have 16 bits. */
+static void test_optimizer__who_holds_main_parameters(void **state)
+{
+    static const struct {
+        me_dtype main_params_dtype;
+        bool is_on_host;
+        bool is_held;
+    } cases[] = {
+        {ME_DTYPE_FLOAT32, false, false},
+        {ME_DTYPE_FLOAT32, true, true},
+        {ME_DTYPE_FLOAT16, false, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_config *config = me_config_create();
+        assert_non_null(config);
+        config->fp8.format = ME_FP8_HYBRID;
+        config->fp8.recipe = ME_FP8_TENSORWISE;
+        config->optimizer.precision_aware = true;
+        config->optimizer.main_params_dtype = cases[i].main_params_dtype;
+        config->optimizer.cpu_offload = cases[i].is_on_host;
+        assert_int_equal(me_adam_holds_main_parameters(config),
+                         cases[i].is_held);
+        me_config_destroy(config);
+    }
+}
+
 static void test_optimizer__groups(void **state)
 {
     static const grouped cases[] = {
@@ -471,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_optimizer__precision_aware),
         cmocka_unit_test(test_optimizer__precision_aware_gradients),
         cmocka_unit_test(test_optimizer__on_the_host),
+        cmocka_unit_test(test_optimizer__who_holds_main_parameters),
         cmocka_unit_test(test_optimizer__groups),
         cmocka_unit_test(test_optimizer__of_a_launch),
     };
