@@ -100,6 +100,9 @@ void me_grouped_linear_create(me_nn *nn, const me_linear_spec *spec,
             l.biases[i] = bias(nn, &l, i, outputs);
         }
     }
+    if (l.fp8 != NULL) {
+        me_fp8_init_meta(nn, l.fp8); // of all, before the first is quantised
+    }
     for (uint32_t i = 0; l.fp8 != NULL && i < l.count; i++) {
         me_fp8_quantize_parameter(nn, l.weights_fp8[i], l.weights[i]);
     }

@@ -384,6 +384,13 @@ static void empty_tensor(me_nn *nn, me_parameter *parameter)
     me_release(nn->e, none);
 }
 
+void me_fp8_init_meta(me_nn *nn, me_fp8_module *module)
+{
+    if (me_engine_is_ok(nn->e) && state_of(nn)->is_init) {
+        me_fp8_ensure_meta(nn, module);
+    }
+}
+
 void me_fp8_quantize_parameter(me_nn *nn, me_fp8_module *module,
                                me_parameter *parameter)
 {

@@ -129,6 +129,10 @@ void me_fp8_keep_weight(me_nn *nn, me_fp8_module *module, bool columns,
 void me_fp8_prepare_weight_columns(me_nn *nn, me_fp8_module *module,
                                    const me_parameter *parameter);
 
+/** init_fp8_metadata() of a module that is being made, if weights are quantised as
+ *  they are made; of others the first forward does it. */
+void me_fp8_init_meta(me_nn *nn, me_fp8_module *module);
+
 /** A parameter becomes a quantised one, if weights are made so. */
 void me_fp8_quantize_parameter(me_nn *nn, me_fp8_module *module,
                                me_parameter *parameter);

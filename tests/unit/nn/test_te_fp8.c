@@ -217,6 +217,25 @@ static void test_fp8__weight_cache(void **state)
 /* Histories of ten steps: 120 and 80 bytes with scales of 12 and 8. A
  * section leaves copies, and the second run sets the present ones aside
  * before it lets go of them. */
+/* Scales and histories of ten of two experts' six tensors in the forward and four
+ * in the backward, as they are made if weights are quantised then. */
+static void test_fp8__metadata_of_grouped(void **state)
+{
+    (void)state;
+    test_fp8 t;
+    init(&t, ME_FP8_DELAYED, 1);
+    me_nn *nn = &t.m.nn;
+    me_fp8_module *module = me_fp8_module_create(nn, 2);
+    (void)me_test_events_take(&t.m.events);
+    me_fp8_init_meta(nn, module);
+    EXPECT_EVENTS(&t.m.events, "");
+    t.m.config.fp8.param = true;
+    (void)me_fp8_init_enter(nn, 0);
+    me_fp8_init_meta(nn, module);
+    EXPECT_EVENTS(&t.m.events, "+24 +240 +16 +160");
+    fini(&t);
+}
+
 static void test_fp8__recomputation(void **state)
 {
     (void)state;
@@ -297,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_fp8__gather),
         cmocka_unit_test(test_fp8__card_of_any_order),
         cmocka_unit_test(test_fp8__weight_cache),
+        cmocka_unit_test(test_fp8__metadata_of_grouped),
         cmocka_unit_test(test_fp8__recomputation),
         cmocka_unit_test(test_fp8__split_quantize),
         cmocka_unit_test(test_fp8__pad_routing_map),
