@@ -313,8 +313,7 @@ static me_status take(reading *r, const me_yaml_leaf *leaf)
     bool is_true = false;
     const char *value = "";
     if (me_yaml_is_null(leaf) || leaf->n_values == 0 ||
-        (me_leaf_ends(leaf->path, "_target_") &&
-         !me_leaf_ends(leaf->path, "params_dtype._target_"))) {
+        me_leaf_ends(leaf->path, "_target_")) {
         return ME_OK;
     }
     if (me_leaf_is_variable(leaf)) {

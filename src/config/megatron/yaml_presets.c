@@ -3,6 +3,7 @@
 
 #include "base/input.h"
 #include "base/parse.h"
+#include "config/megatron/dumped_values.h"
 #include "config/megatron/megatron_leaves.h"
 #include "config/megatron/trainers.h"
 
@@ -219,6 +220,9 @@ static me_status gather_text(gathering *g, const me_yaml_file *file, int depth)
     me_yaml own = {0};
     me_status status = me_yaml_parse(file->where, file->text, file->length,
                                      g->arena, g->diag, &own);
+    if (status == ME_OK) {
+        status = me_dumped_values_read(&own, g->arena, g->diag);
+    }
     for (size_t i = 0; status == ME_OK && i < own.count; i++) {
         status = follow(g, &own.leaves[i], depth);
     }
