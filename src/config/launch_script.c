@@ -34,13 +34,19 @@ static const me_launch_script scripts[] = {
      ME_PASTE_MEGATRON, NULL},
 };
 
-/** Words in the names of scripts that Megatron-LM core_v0.19.0 and its forks
- * have for models that are no GPT. */
+/** Words in the names of scripts and classes of models that are no GPT, of
+ *  Megatron-LM core_v0.19.0, its forks and those who train with its core. */
+static const char *const models[] = {
+    "bert",      "t5",    "vlm",    "vl",         "vision",    "retro",
+    "ict",       "mamba", "hybrid", "multimodal", "realm",     "biencoder",
+    "diffusion", "rwkv",  "llava",  "pi0",        "robotics",  "omni",
+    "audio",     "asr",   "ssm",    "hyena",      "nemotronh", "falcon_h1",
+};
+
+/** And of scripts alone. */
 static const char *const others[] = {
-    "bert",      "t5",     "vlm",        "vision",     "retro",     "ict",
-    "mamba",     "hybrid", "mimo",       "multimodal", "realm",     "biencoder",
-    "diffusion", "rl",     "generation", "server",     "inference", "eval",
-    "evaluate",  "export", "convert",
+    "mimo", "rl",       "generation", "server",  "inference",
+    "eval", "evaluate", "export",     "convert",
 };
 
 /** Of them those with Mamba's layers. */
@@ -145,6 +151,32 @@ static me_status say(me_config *config, const char *name, me_diag *diag)
         config, name, "read as Megatron-LM's pretrain_gpt.py", effect, diag);
 }
 
+bool me_launch_names_other_model(const char *name)
+{
+    return names_one(name, models, sizeof models / sizeof models[0]);
+}
+
+me_status me_launch_script_say(me_config *config, const char *path,
+                               me_diag *diag)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    if (me_launch_names_other_model(name) ||
+        names_one(name, others, sizeof others / sizeof others[0])) {
+        const bool has_states = names_one(name, hybrids, 2);
+        return me_fail(
+            diag, ME_ERR_UNSUPPORTED,
+            "'%.80s' builds no GPT, or does not train it, by its name%s: of "
+            "Megatron-LM's scripts pretrain_gpt.py is modelled",
+            name,
+            has_states ? ", but state-space layers (Mamba's), which are not "
+                         "modelled"
+                       : "");
+    }
+    config->own->has_other_script = true;
+    return say(config, name, diag);
+}
+
 static bool has_flags_of_megatron(int argc, const char *const *argv)
 {
     return me_ends_with(argv[0], ".py") &&
@@ -156,25 +188,12 @@ static bool has_flags_of_megatron(int argc, const char *const *argv)
 static me_status guess(me_config *config, int argc, const char *const *argv,
                        me_diag *diag, const me_launch_script **script_out)
 {
-    const char *slash = strrchr(argv[0], '/');
-    const char *name = slash == NULL ? argv[0] : slash + 1;
     if (!has_flags_of_megatron(argc, argv)) {
         return ME_OK;
     }
-    if (names_one(name, others, sizeof others / sizeof others[0])) {
-        const bool has_states = names_one(name, hybrids, 2);
-        return me_fail(
-            diag, ME_ERR_UNSUPPORTED,
-            "'%.80s' builds no GPT, or does not train it, by its name%s: of "
-            "Megatron-LM's scripts pretrain_gpt.py is modelled",
-            name,
-            has_states ? ", but state-space layers (Mamba's), which are not "
-                         "modelled"
-                       : "");
-    }
-    *script_out = me_launch_script_default();
-    config->own->has_other_script = true;
-    return say(config, name, diag);
+    const me_status status = me_launch_script_say(config, argv[0], diag);
+    *script_out = status == ME_OK ? me_launch_script_default() : NULL;
+    return status;
 }
 
 bool me_launch_script_is_known(int argc, const char *const *argv)

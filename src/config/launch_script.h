@@ -30,6 +30,20 @@ const me_launch_script *me_launch_script_default(void);
  */
 bool me_launch_script_is_known(int argc, const char *const *argv);
 
+/** Does the name of a script or class, with `_`, `-` and dots between its words,
+ *  say that it builds another model than a GPT? Local. */
+bool me_launch_names_other_model(const char *name);
+
+/**
+ * Say that the job's script is read as pretrain_gpt.py. Local.
+ *
+ * @param path  of a script with a name of its own
+ * @return ME_OK; ME_ERR_UNSUPPORTED for one of another model, or that does not
+ *         train, by its name; ME_ERR_NOMEM
+ */
+me_status me_launch_script_say(me_config *config, const char *path,
+                               me_diag *diag) ME_MUST_CHECK;
+
 /**
  * Is @p argv[0] a training script that memest reads? By its name, or by flags of
  * Megatron-LM behind a script with a name of its own, which is then read as

@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/launch_hosts.h"
+#include "config/launch_script.h"
 #include "config/megatron/foreign_yaml.h"
 #include "config/megatron/megatron_leaves.h"
 #include "config/megatron/trainers.h"
@@ -165,6 +166,35 @@ static me_status set_ranks(me_config *config, const me_yaml *yaml,
                                 per_node == 0 ? 1 : per_node, diag);
 }
 
+/** What builds the model: FlagScale's script, Primus' kind of model, a class of
+ *  NeMo's or Megatron-Bridge's. */
+static me_status check_model(me_config *config, const me_yaml *yaml,
+                             me_diag *diag)
+{
+    static const char *const classes[] = {"model_type", "model._target_",
+                                          "model.config._target_"};
+    const me_yaml_leaf *script = find_leaf(yaml, "entrypoint");
+    me_diag why = {.status = ME_OK};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        const me_yaml_leaf *leaf = find_leaf(yaml, classes[i]);
+        if (leaf != NULL && me_launch_names_other_model(leaf->values[0])) {
+            return me_fail_at(diag, ME_ERR_UNSUPPORTED, leaf->where, leaf->line,
+                              "%.60s: %.80s: builds no GPT, by its name: of "
+                              "Megatron-LM's models GPTs are modelled",
+                              leaf->path, leaf->values[0]);
+        }
+    }
+    if (script == NULL) {
+        return ME_OK;
+    }
+    const me_status status =
+        me_launch_script_say(config, script->values[0], &why);
+    return status == ME_OK
+               ? ME_OK
+               : me_fail_at(diag, status, script->where, script->line,
+                            "%.60s: %s", script->path, why.text);
+}
+
 /** Files that the job names and that are nowhere. */
 static me_status note_missing(me_config *config, const char *where,
                               const char *missing, me_diag *diag)
@@ -199,6 +229,9 @@ me_status me_megatron_read_yaml(me_config *config, const char *where,
             : me_yaml_gather(config, &file, arena, diag, &yaml, &missing);
     if (status == ME_OK) {
         status = me_foreign_yaml_check(where, &yaml, diag);
+    }
+    if (status == ME_OK) {
+        status = check_model(config, &yaml, diag);
     }
     if (status == ME_OK) {
         status = me_megatron_read_leaves(config, where, &yaml,

@@ -160,8 +160,9 @@ const me_yaml_field me_yaml_fields[] = {
      "retro_project_dir|retro_verify_neighbor_count|retro_workdir",
      NULL, .flags = ""},
     {"yaml_cfg|runner.nnodes|runner.nproc_per_node|trainer.num_nodes|"
-     "trainer.devices",
+     "trainer.devices|entrypoint|action",
      NULL, .flags = ""},
+    {"model_type", "gpt|encoder_or_decoder", .flags = ""},
     {"pre_process|post_process|gradient_as_bucket_view|seed|name|version|"
      "do_layer_norm_weight_decay|use_scaled_init_method|init_method_std",
      NULL, .flags = ""},
