@@ -50,7 +50,7 @@ static const me_yaml_field fields[] = {
     {"torch_dtype", "float16|float32", .flags = "--fp16"},
     {"bias_activation_fusion", "false",
      .flags = "--no-bias-gelu-fusion --no-bias-swiglu-fusion"},
-    {"max_length|packing_length|finetune|model_type|lora_rank|lora_alpha|"
+    {"loss_scale|max_length|packing_length|finetune|model_type|lora_rank|lora_alpha|"
      "lora_dropout|target_modules",
      NULL, .flags = ""},
     {.key = NULL},
@@ -85,7 +85,6 @@ static const char *const quiet[] = {
     "hub_token",
     "merge_lora",
     "max_shard_size",
-    "loss_scale",
     "truncation_strategy",
     "lazy_tokenize",
     "streaming",
