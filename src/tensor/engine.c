@@ -50,6 +50,7 @@ void me_engine_destroy(me_engine *e)
     me_free(e->recording.events);
     me_free(e->recording.slots);
     me_free(e->recording.entered);
+    me_free(e->recording.keepings);
     me_arena_destroy(e->arena);
     me_free(e);
 }

@@ -48,6 +48,11 @@ typedef struct me_storage {
     uint8_t mempool;  /**< private pool that it was taken from, or 0 */
     bool is_late;     /**< another stream uses it: freed late */
     bool is_scratch;  /**< see me_event */
+    uint8_t n_attributes; /**< tensors of it that modules keep, see
+                               me_attribute_set() */
+    bool
+        is_handed; /**< of an action's input or its gradient, which the action's
+                         caller holds, and graphs that attributes hold */
     uint32_t module;  /**< that allocated it */
     uint32_t version; /**< how often it was changed in place */
     const char *op;   /**< of the allocation, static */
@@ -69,6 +74,8 @@ struct me_tensor {
     bool is_packed;       /**< stands for what hooks have, see saved_hooks.h */
     bool is_inner;        /**< no leaf in PyTorch, though nothing here made
                                 it: what a checkpoint that runs again unpacks */
+    uint8_t n_attributes; /**< of its references, those of modules that keep
+                               it, see me_attribute_set() */
     const me_kind *kind;  /**< NULL: a plain tensor; see kind.h */
     me_node *grad_fn;     /**< owned; NULL for a leaf */
     me_node *accumulator; /**< borrowed: the leaf's AccumulateGrad, if alive */
@@ -445,6 +452,12 @@ void me_clear(me_engine *e, me_tensor **x);
 /** `name = x` where the name is another holder's: binds, then lets go of what
  *  it held before. @p x may be NULL. */
 void me_assign(me_engine *e, me_tensor **name, me_tensor *x);
+
+/** me_assign() to what a module keeps from one micro-batch to the next: a
+ *  recorded action may let go of what another one gave it (tensor/script.h).
+ *  NULL clears it. @p attribute is where the engine finds it as long as it
+ *  lives. */
+void me_attribute_set(me_engine *e, me_tensor **attribute, me_tensor *x);
 
 /** A frame takes over the reference that a holder had. */
 me_tensor *me_adopt(me_engine *e, me_tensor *x);

@@ -47,6 +47,26 @@ typedef struct me_module_switch_events {
     bool is_there;
 } me_module_switch_events;
 
+/** What happens to what modules keep, see me_attribute_set(). */
+typedef enum me_keeping {
+    ME_KEEPING_SET,    /**< an attribute has got a tensor */
+    ME_KEEPING_AGAIN,  /**< of a block that another one's tensor shows */
+    ME_KEEPING_LET_GO, /**< an attribute has let go of a tensor */
+    ME_KEEPING_GONE,   /**< and what only it held has been freed */
+    ME_KEEPING_HANDED, /**< which a caller's tensor was; it is freed now */
+    ME_KEEPING_LEFT    /**< attributes alone hold the block from now on */
+} me_keeping;
+
+/** One such change; it comes before event `at` of the recording. */
+typedef struct me_kept_change {
+    me_keeping keeping;
+    uint32_t at;
+    me_module_id module; /**< that runs */
+    bool has_block;
+    uint32_t block;
+    me_tensor **attribute; /**< NULL: left */
+} me_kept_change;
+
 /** Events of the action that is being recorded; see script.h. */
 typedef struct me_recording {
     me_event *events;
@@ -64,6 +84,9 @@ typedef struct me_recording {
     uint32_t n_switches;
     bool stays_outer; /**< the first switch went to the running module */
     me_work work[ME_PHASE_COUNT];
+    me_kept_change *keepings;
+    uint32_t n_keepings;
+    uint32_t keepings_capacity;
     bool is_on;
 } me_recording;
 
@@ -163,6 +186,14 @@ void me_frame_push(me_engine *e, me_tensor *x);
 
 /** Write down an event for script_record.c, which turns recordings on. */
 void me_record_event(me_engine *e, const me_event *event);
+
+/** Somebody who is no attribute has let go of a tensor of the storage; NULL is
+ *  allowed. */
+void me_attribute_left(me_engine *e, const me_storage *storage);
+/** A storage that callers handed to actions is freed. */
+void me_attribute_freed(me_engine *e, const me_storage *storage);
+/** Does anybody hold its block beside attributes? */
+bool me_is_held_by_others(const me_tensor *x);
 
 /** Give back the tree of modules. */
 void me_modules_fini(me_engine *e);

@@ -18,6 +18,9 @@ void me_release(me_engine *e, me_tensor *x)
     }
     ME_ASSERT(x->refs > 0 || !me_engine_is_ok(e));
     if (x->refs == 0 || --x->refs > 0 || x == &e->none) {
+        if (x->n_attributes > 0 && x->n_attributes == x->refs) {
+            me_attribute_left(e, x->storage);
+        }
         return;
     }
     me_storage *storage = x->storage;

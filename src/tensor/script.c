@@ -46,7 +46,8 @@ static bool is_same_event(const me_script_event *a, const me_script_event *b)
     const me_event *y = &b->event;
     return a->slot == b->slot && a->passes == b->passes &&
            a->is_late == b->is_late && a->is_outer == b->is_outer &&
-           a->turn == b->turn && x->kind == y->kind &&
+           a->turn == b->turn && a->drop == b->drop &&
+           a->attribute == b->attribute && x->kind == y->kind &&
            x->category == y->category && x->old_category == y->old_category &&
            x->phase == y->phase && x->stream == y->stream &&
            x->mempool == y->mempool && x->collective == y->collective &&
@@ -78,6 +79,18 @@ static bool has_back(const me_script *s)
     return false;
 }
 
+static bool has_same_attributes(const me_script *a, const me_script *b)
+{
+    bool is_same = a->n_attributes == b->n_attributes;
+    for (uint32_t i = 0; is_same && i < a->n_attributes; i++) {
+        const me_script_attribute *x = &a->attributes[i];
+        const me_script_attribute *y = &b->attributes[i];
+        is_same = x->attribute == y->attribute && x->slot == y->slot &&
+                  x->kept == y->kept;
+    }
+    return is_same;
+}
+
 bool me_script_is_same(const me_script *a, const me_script *b)
 {
     uint32_t i = skip_points(a, 0);
@@ -97,7 +110,8 @@ bool me_script_is_same(const me_script *a, const me_script *b)
            (has_back(a) || a->module_after == b->module_after) &&
            memcmp(a->kept, b->kept, a->n_kept * sizeof *a->kept) == 0 &&
            memcmp(a->is_freed, b->is_freed, sizeof a->is_freed) == 0 &&
-           memcmp(a->work, b->work, sizeof a->work) == 0;
+           memcmp(a->work, b->work, sizeof a->work) == 0 &&
+           has_same_attributes(a, b);
 }
 
 /** What is freed with the next allocation. */
@@ -170,6 +184,7 @@ typedef struct telling {
     me_engine *e;
     me_script *script;
     me_module_id outer; /**< the program's module */
+    const me_blocks *kept;
     uint32_t kinds[ME_MAX_OBSERVERS];
 } telling;
 
@@ -293,23 +308,18 @@ static void add_work(me_engine *e, const me_script *s)
     }
 }
 
-bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept)
+/** Somebody lets go of a block that several may hold. */
+static void tell_drop(const telling *t, const me_script_event *x)
 {
-    if (script->n_kept > kept->capacity) {
-        uint32_t *ids =
-            me_realloc(kept->ids, script->n_kept, sizeof *ids, "script.blocks");
-        if (ids == NULL) {
-            me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
-            return false;
-        }
-        kept->ids = ids;
-        kept->capacity = script->n_kept;
+    me_engine *e = t->e;
+    const me_module_id module = e->module;
+    e->module = x->is_outer ? t->outer : x->event.module;
+    if (x->drop == ME_SCRIPT_ATTRIBUTE) {
+        me_attribute_set(e, x->attribute, NULL);
+    } else if (x->drop == ME_SCRIPT_KEPT) {
+        me_storage_release(e, t->kept->storages[x->slot - ME_SCRIPT_INPUTS]);
     }
-    for (uint32_t i = 0; i < script->n_kept; i++) {
-        kept->ids[i] = script->ids[script->kept[i]];
-    }
-    kept->count = script->n_kept;
-    return true;
+    e->module = module;
 }
 
 /** What stands alone between two stretches. */
@@ -319,6 +329,10 @@ static void tell_alone(const telling *t, me_script_event *x,
     me_engine *e = t->e;
     if (x->turn != ME_SCRIPT_EVENT) {
         turn(e, t->script, x, t->outer);
+        return;
+    }
+    if (x->drop != ME_SCRIPT_NO_DROP) {
+        tell_drop(t, x);
         return;
     }
     if (x->event.kind == ME_EVENT_FREE_REQUESTED) {
@@ -366,6 +380,10 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
         inputs->kept->count + ME_SCRIPT_INPUTS != script->n_inputs) {
         return false;
     }
+    if (!me_script_divide(script)) {
+        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
+        return false;
+    }
     const uint64_t pending = script->allocates ? pending_bytes(e) : 0;
     const me_repeated action = {
         .id = id,
@@ -374,13 +392,11 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
         .pending_bytes = pending,
         .entered_bytes = script->enters_first ? pending : 0,
         .is_usual = part->is_usual && script->is_balanced &&
-                    script->module == e->module,
+                    script->module == e->module &&
+                    me_script_frees_as_recorded(script, inputs->kept),
     };
-    if (!me_script_divide(script)) {
-        me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
-        return false;
-    }
-    telling t = {.e = e, .script = script, .outer = e->module};
+    telling t = {
+        .e = e, .script = script, .outer = e->module, .kept = inputs->kept};
     begin_telling(e, &action, t.kinds);
     me_script_bind(script, inputs);
     set_categories(script, inputs);
@@ -396,6 +412,7 @@ void me_script_fini(me_script *script)
     me_free(script->ids);
     me_free(script->kept);
     me_free(script->marks);
+    me_free(script->attributes);
     me_free(script->entered);
     me_script_stretches_fini(&script->stretches);
     *script = (me_script){.n_events = 0};
@@ -404,5 +421,6 @@ void me_script_fini(me_script *script)
 void me_blocks_fini(me_blocks *blocks)
 {
     me_free(blocks->ids);
+    me_free(blocks->storages);
     *blocks = (me_blocks){.ids = NULL};
 }

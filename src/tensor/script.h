@@ -9,7 +9,8 @@
  * A script knows blocks by slots: first those of its inputs (up to three
  * tensors of the caller, then what earlier actions of the micro-batch have
  * kept), then those that it allocates, in order. An action that touches any
- * other block cannot be recorded.
+ * other block cannot be recorded, unless modules keep it from one micro-batch
+ * to the next (me_attribute_set()): who lets go of such a block last, differs.
  *
  * Actions of one kind and chunk may differ in nothing but the micro-batch of
  * their events and the names of their points. That is checked, not assumed: a
@@ -31,7 +32,10 @@ enum {
 
 /** Ids of blocks; all zero is none. */
 typedef struct me_blocks {
-    uint32_t *ids; /**< owned */
+    uint32_t *ids;         /**< owned */
+    me_storage **storages; /**< of blocks that attributes of modules hold as
+                                well, a reference of each if they were told;
+                                else NULL; owned */
     uint32_t count;
     uint32_t capacity;
 } me_blocks;
@@ -44,6 +48,17 @@ typedef enum me_script_turn {
     ME_SCRIPT_BACK   /**< from `event.module` back to it */
 } me_script_turn;
 
+/** Who lets go of a block that several hold, in place of its free: whether it is
+ *  freed then depends on the others, which differ from one repetition to the
+ *  next. */
+typedef enum me_script_drop {
+    ME_SCRIPT_NO_DROP,  /**< an ordinary event */
+    ME_SCRIPT_NOTHING,  /**< nobody, after all */
+    ME_SCRIPT_KEPT,     /**< the micro-batch, of one of the blocks it keeps */
+    ME_SCRIPT_ATTRIBUTE /**< an attribute of a module, of what an action before
+                             gave it */
+} me_script_drop;
+
 /** An event of a script; `event.block` is stale. */
 typedef struct me_script_event {
     me_event event;
@@ -52,7 +67,21 @@ typedef struct me_script_event {
     bool is_late;  /**< free: completed by the next allocation */
     bool is_outer; /**< it happens in the module around the action */
     uint8_t turn;  /**< me_script_turn */
+    uint8_t drop;  /**< me_script_drop */
+    bool frees;    /**< drop: its block was freed when it was recorded */
+    me_tensor **attribute; /**< of a drop */
 } me_script_event;
+
+/** An attribute of a module that the action gives a tensor, made like this. */
+typedef struct me_script_attribute {
+    me_tensor **attribute;
+    me_tensor like;
+    bool has_graph; /**< it holds the action's input */
+    me_storage storage;
+    uint32_t slot;
+    uint32_t kept; /**< place among the blocks that the micro-batch keeps, or
+                        ME_SCRIPT_NO_SLOT */
+} me_script_attribute;
 
 /** A stretch: events in which no observer reads another's state, so that each
  * may take all of them before the next observer does. Its ends in the script's
@@ -105,6 +134,11 @@ typedef struct me_script {
     uint8_t category[ME_SCRIPT_INPUTS]; /**< me_category it then has */
     me_script_entered *entered; /**< by its events without turns; owned */
     uint32_t n_entered;
+    me_script_attribute *attributes; /**< owned */
+    uint32_t n_attributes;
+    bool has_drops;
+    bool frees_leaf; /**< an attribute lets go of the last graph that holds the
+                          input of an earlier micro-batch */
     me_repeat_mark *marks; /**< owned */
     uint32_t n_marks;
     me_work work[ME_PHASE_COUNT];
@@ -180,7 +214,14 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
  *  @return false without memory */
 bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept);
 
-/** @name for script.c and script_record.c alone
+/** Give attributes of modules what the action gives them; call it after
+ *  me_script_keep(). @param was_told  it was not run, so they have not got it
+ *  @param leaf  its input, which graphs of attributes hold; or NULL */
+void me_script_set_attributes(me_engine *e, const me_script *script,
+                              bool was_told, me_tensor *leaf,
+                              const me_blocks *kept);
+
+/** @name for script*.c alone
  *  @{ */
 /** Divide into stretches, once. @return false without memory */
 bool me_script_divide(me_script *s);
@@ -188,6 +229,8 @@ bool me_script_divide(me_script *s);
 void me_script_stretches_fini(me_script_stretches *stretches);
 /** The engine's state without tensors and module, in bits. */
 uint64_t me_script_place(const me_engine *e);
+/** Will it free what the recorded one freed, so that it is usual? */
+bool me_script_frees_as_recorded(const me_script *s, const me_blocks *kept);
 /** Set the blocks of the input slots. */
 void me_script_bind(me_script *s, const me_script_inputs *inputs);
 /** @} */

@@ -59,8 +59,8 @@ static void add_step(divider *d, uint32_t event, bool completes)
  * the caller has to act? */
 static bool comes_alone(const me_script_event *x)
 {
-    return x->turn != ME_SCRIPT_EVENT || x->event.kind == ME_EVENT_PHASE ||
-           x->event.kind == ME_EVENT_POINT ||
+    return x->turn != ME_SCRIPT_EVENT || x->drop != ME_SCRIPT_NO_DROP ||
+           x->event.kind == ME_EVENT_PHASE || x->event.kind == ME_EVENT_POINT ||
            (x->slot < ME_SCRIPT_INPUTS &&
             x->event.kind == ME_EVENT_FREE_REQUESTED);
 }
@@ -112,7 +112,7 @@ static void add_event(divider *d, uint32_t event)
     const me_script_event *x = &d->script->events[event];
     d->out.goes_back = d->out.goes_back || x->turn == ME_SCRIPT_BACK;
     if (comes_alone(x)) {
-        if (x->slot != ME_SCRIPT_NO_SLOT) {
+        if (x->slot != ME_SCRIPT_NO_SLOT || x->drop != ME_SCRIPT_NO_DROP) {
             hold_late(d); // its own free may be late as well
             d->may_be_pending = true;
         }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "tensor/engine_private.h"
 #include "tensor/script.h"
+#include "tensor/script_reader.h"
 
 #include <string.h>
 
@@ -10,20 +11,6 @@ enum {
     FIRST_EVENTS = 4096,
     DEPTH_MAX = 32 /**< of modules in one another */
 };
-
-/** A recording on its way into a script. */
-typedef struct reader {
-    me_engine *e;
-    me_script *script;
-    const me_script_inputs *inputs;
-    uint32_t *birth; /**< slot -> event that makes it */
-    uint32_t *asked; /**< slot -> event that asks for its free, or none */
-    bool *is_gone;   /**< slot -> has its block been given back? */
-    int64_t level;   /**< requested bytes, beyond those at the beginning */
-    int64_t peak;
-    bool is_outer; /**< the running module is the one around the action */
-    bool is_sound;
-} reader;
 
 static bool is_module(const me_event *event)
 {
@@ -56,6 +43,7 @@ void me_script_begin(me_engine *e)
     me_recording *r = &e->recording;
     r->is_on = me_engine_is_ok(e);
     r->count = 0;
+    r->n_keepings = 0;
     r->module = e->module;
     r->has_module = false;
     r->lead.is_there = false;
@@ -91,7 +79,7 @@ static bool clear_slots(me_engine *e)
     return true;
 }
 
-static void find_slots(reader *r)
+static void find_slots(me_script_reader *r)
 {
     me_script_bind(r->script, r->inputs);
     uint32_t *slots = r->e->recording.slots;
@@ -107,15 +95,15 @@ static void find_slots(reader *r)
     r->script->n_slots = r->script->n_inputs;
 }
 
-static void add_mark(reader *r)
+static void add_mark(me_script_reader *r)
 {
     r->script->marks[r->script->n_marks++] =
         (me_repeat_mark){r->level, r->peak, !r->script->allocates};
     r->peak = r->level;
 }
 
-static me_script_event *add_event(reader *r, const me_event *event,
-                                  uint32_t slot)
+me_script_event *me_script_add_event(me_script_reader *r, const me_event *event,
+                                     uint32_t slot)
 {
     me_script_event *added = &r->script->events[r->script->n_events++];
     *added = (me_script_event){.event = *event, .slot = slot};
@@ -127,13 +115,13 @@ static me_script_event *add_event(reader *r, const me_event *event,
     return added;
 }
 
-static void read_alloc(reader *r, const me_event *event)
+static void read_alloc(me_script_reader *r, const me_event *event)
 {
     const uint32_t slot = r->script->n_slots++;
     r->script->ids[slot] = event->block;
     r->e->recording.slots[event->block] = slot;
     r->birth[slot] = r->script->n_events;
-    (void)add_event(r, event, slot);
+    (void)me_script_add_event(r, event, slot);
     r->script->allocates = true;
     r->level += (int64_t)event->bytes;
     r->peak = r->peak > r->level ? r->peak : r->level;
@@ -141,7 +129,8 @@ static void read_alloc(reader *r, const me_event *event)
 
 /** What was asked for before the action completes with its first allocation:
  *  that is no event of its own. */
-static void read_completed(reader *r, const me_event *event, uint32_t slot)
+static void read_completed(me_script_reader *r, const me_event *event,
+                           uint32_t slot)
 {
     if (slot == ME_SCRIPT_NO_SLOT) {
         r->is_sound = r->is_sound && !r->script->allocates;
@@ -158,17 +147,17 @@ static void read_completed(reader *r, const me_event *event, uint32_t slot)
     if (slot < ME_SCRIPT_INPUTS) {
         return; // its release says the rest
     }
-    if (asked + 1 != r->script->n_events) {
+    if (r->script->events[asked].event.is_late) {
         r->script->events[asked].is_late = true;
         return;
     }
-    (void)add_event(r, event, slot);
+    (void)me_script_add_event(r, event, slot);
     if (slot >= r->script->n_inputs) {
         r->script->events[r->birth[slot]].passes = true;
     }
 }
 
-static void read_event(reader *r, const me_event *event)
+static void read_event(me_script_reader *r, const me_event *event)
 {
     r->is_outer = r->is_outer && !is_module(event);
     if (is_module(event) && !r->script->allocates) {
@@ -177,7 +166,7 @@ static void read_event(reader *r, const me_event *event)
     if (!has_block(event)) {
         const bool ends_span =
             event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT;
-        (void)add_event(r, event, ME_SCRIPT_NO_SLOT);
+        (void)me_script_add_event(r, event, ME_SCRIPT_NO_SLOT);
         if (ends_span) {
             add_mark(r);
         }
@@ -188,6 +177,9 @@ static void read_event(reader *r, const me_event *event)
         return;
     }
     const uint32_t slot = r->e->recording.slots[event->block];
+    if (me_script_read_shared_free(r, event, slot)) {
+        return;
+    }
     if (event->kind == ME_EVENT_FREE_COMPLETED) {
         read_completed(r, event, slot);
     } else if (slot == ME_SCRIPT_NO_SLOT) {
@@ -199,13 +191,14 @@ static void read_event(reader *r, const me_event *event)
             r->script->is_recategorized[slot] = true;
             r->script->category[slot] = event->category;
         }
-        (void)add_event(r, event, slot);
+        (void)me_script_add_event(r, event, slot);
     }
 }
 
-static void add_turn(reader *r, me_script_turn turn, me_module_id module)
+static void add_turn(me_script_reader *r, me_script_turn turn,
+                     me_module_id module)
 {
-    me_script_event *added = add_event(
+    me_script_event *added = me_script_add_event(
         r, &(me_event){.kind = ME_EVENT_MODULE_ENTER, .module = module},
         ME_SCRIPT_NO_SLOT);
     added->turn = (uint8_t)turn;
@@ -217,7 +210,7 @@ static void add_turn(reader *r, me_script_turn turn, me_module_id module)
 
 /** All events, with the two switches from and to the program's module left to
  *  when they are told. */
-static void read_events(reader *r, bool restores)
+static void read_events(me_script_reader *r, bool restores)
 {
     const me_recording *x = &r->e->recording;
     r->is_outer = true;
@@ -226,6 +219,10 @@ static void read_events(reader *r, bool restores)
         r->is_sound && (!restores || (x->n_switches > 1 && x->lead.is_there &&
                                       x->last.to == x->module));
     for (uint32_t i = 0; i <= x->count && r->is_sound; i++) {
+        while (r->n_keepings < x->n_keepings &&
+               x->keepings[r->n_keepings].at <= i) {
+            me_script_read_keeping(r, &x->keepings[r->n_keepings++]);
+        }
         if (x->lead.is_there && i == x->lead.begin) {
             add_turn(r, ME_SCRIPT_THERE, x->lead.to);
             i = x->lead.end;
@@ -283,7 +280,7 @@ static bool clear_entered(me_engine *e)
 
 /** Modules that the events enter and leave unequally often; the turns do so
  *  anew each time. @return false without memory */
-static bool list_entered(reader *r)
+static bool list_entered(me_script_reader *r)
 {
     me_script *s = r->script;
     int32_t *times = r->e->recording.entered;
@@ -308,12 +305,12 @@ static bool list_entered(reader *r)
 
 /** A slot's blocks pass if its birth says so; frees that are asked for and not
  *  completed are late. */
-static void settle(reader *r)
+static void settle(me_script_reader *r)
 {
     me_script *s = r->script;
     for (uint32_t i = 0; i < s->n_events; i++) {
         me_script_event *x = &s->events[i];
-        if (x->slot == ME_SCRIPT_NO_SLOT) {
+        if (x->slot == ME_SCRIPT_NO_SLOT || x->drop != ME_SCRIPT_NO_DROP) {
             continue;
         }
         x->passes =
@@ -347,7 +344,7 @@ static bool is_among(const uint32_t *slots, uint32_t count, uint32_t slot)
 }
 
 /** What lives on and was not handed out is the micro-batch's. */
-static void list_kept(reader *r, const me_storage *const *handed_out,
+static void list_kept(me_script_reader *r, const me_storage *const *handed_out,
                       uint32_t *slots_out)
 {
     me_script *s = r->script;
@@ -365,7 +362,7 @@ static void list_kept(reader *r, const me_storage *const *handed_out,
 }
 
 /** Room for everything that so many events can lead to. */
-static bool make_room(reader *r, me_script *s, size_t n_events)
+static bool make_room(me_script_reader *r, me_script *s, size_t n_events)
 {
     const size_t n_slots = n_events + r->inputs->kept->count + ME_SCRIPT_INPUTS;
     s->events = me_alloc(n_events + 2, sizeof *s->events, "script.events");
@@ -390,27 +387,31 @@ bool me_script_end(me_engine *e, bool restores, const me_script_inputs *inputs,
                    me_script *script_out)
 {
     me_script s = {.n_events = 0};
-    reader r = {.e = e, .script = &s, .inputs = inputs};
+    me_script_reader r = {
+        .e = e, .script = &s, .inputs = inputs, .let_go = ME_SCRIPT_NO_EVENT};
     const bool was_on = e->recording.is_on;
     e->recording.is_on = false;
     r.is_sound = was_on && me_script_place(e) == e->recording.place;
     if (!me_engine_is_ok(e) || !r.is_sound) {
         return false;
     }
-    bool has_room = make_room(&r, &s, e->recording.count) && clear_slots(e) &&
-                    clear_entered(e);
+    bool has_room =
+        make_room(&r, &s, e->recording.count + e->recording.n_keepings) &&
+        clear_slots(e) && clear_entered(e);
     if (has_room) {
         find_slots(&r);
         read_events(&r, restores);
         has_room = list_entered(&r);
     }
+    if (has_room && r.is_sound) {
+        settle(&r);
+        has_room = me_script_list_attributes(&r);
+        list_kept(&r, handed_out, slots_out);
+        me_script_find_kept(&r);
+    }
     if (!has_room) {
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an action");
         r.is_sound = false;
-    }
-    if (r.is_sound) {
-        settle(&r);
-        list_kept(&r, handed_out, slots_out);
     }
     me_free(r.birth);
     me_free(r.asked);

@@ -141,6 +141,7 @@ me_storage *me_storage_adopt(me_engine *e, const me_storage *like,
     if (storage != NULL) {
         *storage = *like;
         storage->refs = 1;
+        storage->n_attributes = 0;
         storage->block = block;
     }
     return storage;
@@ -184,6 +185,9 @@ void me_storage_release(me_engine *e, me_storage *storage)
     }
     ME_ASSERT(storage->refs > 0);
     if (--storage->refs > 0) {
+        if (storage->n_attributes > 0) {
+            me_attribute_left(e, storage);
+        }
         return;
     }
     me_storage_await(e, storage);
@@ -192,6 +196,9 @@ void me_storage_release(me_engine *e, me_storage *storage)
         forget_storage(e, storage);
         me_storage_release(e, data);
         return;
+    }
+    if (storage->is_handed) {
+        me_attribute_freed(e, storage);
     }
     emit_block(e, ME_EVENT_FREE_REQUESTED, storage, "");
     if (storage->is_late) {

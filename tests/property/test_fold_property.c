@@ -153,6 +153,51 @@ static job make_small_job(me_random *random)
     return j;
 }
 
+/** Layers of experts, whose dispatchers keep what they were given until their
+ *  next forward, with one or more micro-batches in flight. */
+static job make_job_of_experts(me_random *random)
+{
+    static const char *const dispatchers[] = {"moe.token_dispatcher=alltoall",
+                                              "moe.token_dispatcher=allgather"};
+    job j = {.n = 0};
+    const int64_t pipeline = pick_power(random, 2);
+    const int64_t expert = pick_power(random, 1);
+    const int64_t chunks = pipeline > 1 ? me_random_in(random, 1, 2) : 1;
+    set(&j, "parallel.tensor", 1);
+    set(&j, "parallel.expert_tensor", 1);
+    set(&j, "parallel.pipeline", pipeline);
+    set(&j, "parallel.virtual_pipeline", chunks);
+    set(&j, "parallel.expert", expert);
+    set(&j, "parallel.world_size", 2 * pipeline);
+    set(&j, "train.global_batch_size",
+        2 * pipeline * me_random_in(random, 1, 4));
+    set(&j, "train.micro_batch_size", 1);
+    set(&j, "model.num_layers", pipeline * chunks);
+    set(&j, "model.hidden_size", 64);
+    set(&j, "model.num_attention_heads", 2);
+    set(&j, "model.seq_length", 64);
+    set(&j, "model.vocab_size", 1000);
+    set(&j, "model.mtp_num_layers", me_random_in(random, 0, 1));
+    set_word(&j, "model.position_embedding_type=rope");
+    set_word(&j, "model.add_bias_linear=false");
+    set_word(&j, "model.activation=swiglu");
+    set_word(&j, "model.untie_embeddings_and_output_weights=true");
+    set(&j, "moe.num_experts", 4);
+    set(&j, "moe.router_topk", 2);
+    set(&j, "moe.ffn_hidden_size", 64);
+    set_word(&j, dispatchers[me_random_in(random, 0, 1)]);
+    set_flag(&j, random, "moe.grouped_gemm");
+    set_flag(&j, random, "moe.permute_fusion");
+    set_flag(&j, random, "optimizer.distributed");
+    return j;
+}
+
+static const char *folding_changes_no_experts(me_random *random)
+{
+    const job j = make_job_of_experts(random);
+    return check_job(&files, &j);
+}
+
 static const char *folding_changes_nothing(me_random *random)
 {
     const job j = make_job(random);
@@ -172,6 +217,12 @@ static void test_fold__changes_nothing(void **state)
 {
     (void)state;
     me_property_run(folding_changes_nothing, JOBS);
+}
+
+static void test_fold__changes_no_experts(void **state)
+{
+    (void)state;
+    me_property_run(folding_changes_no_experts, SMALL_JOBS);
 }
 
 static void test_fold__changes_nothing_under_recomputation(void **state)
@@ -256,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold__changes_nothing),
+        cmocka_unit_test(test_fold__changes_no_experts),
         cmocka_unit_test(test_fold__changes_nothing_under_recomputation),
         cmocka_unit_test(test_fold__changes_nothing_in_pairs_over_nodes),
         cmocka_unit_test(test_fold__changes_nothing_in_any_schedule),

@@ -51,15 +51,15 @@ void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher)
 
 void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
 {
-    me_clear(e, &dispatcher->probs);
-    me_clear(e, &dispatcher->routing_map);
-    me_clear(e, &dispatcher->row_numbers);
-    me_clear(e, &dispatcher->counts_of_experts);
+    me_attribute_set(e, &dispatcher->probs, NULL);
+    me_attribute_set(e, &dispatcher->routing_map, NULL);
+    me_attribute_set(e, &dispatcher->row_numbers, NULL);
+    me_attribute_set(e, &dispatcher->counts_of_experts, NULL);
     me_clear(e, &dispatcher->chunk_orders[0]);
     me_clear(e, &dispatcher->chunk_orders[1]);
-    me_clear(e, &dispatcher->local_map);
+    me_attribute_set(e, &dispatcher->local_map, NULL);
     for (int i = 0; i < ME_DISPATCHER_KEPT; i++) {
-        me_clear(e, &dispatcher->kept[i]);
+        me_attribute_set(e, &dispatcher->kept[i], NULL);
     }
 }
 

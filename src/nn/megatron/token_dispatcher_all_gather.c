@@ -18,7 +18,7 @@ static const me_group_kind group = ME_GROUP_EXPERT_TENSOR_EXPERT;
 static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
                                          me_tensor *probs, me_tensor *map)
 {
-    me_assign(d->nn->e, &d->routing_map, map);
+    me_attribute_set(d->nn->e, &d->routing_map, map);
     return (me_dispatched){tokens, probs};
 }
 
@@ -81,7 +81,7 @@ static me_dispatched token_dispatch(me_dispatcher *d, me_dispatched rows)
     const uint64_t ranks = (uint64_t)me_dispatcher_ranks(d);
     me_tensor *map =
         me_all_gather_first(e, nn->comm, group, d->routing_map); // (A, E)
-    me_assign(e, &d->routing_map, map);
+    me_attribute_set(e, &d->routing_map, map);
     me_drop(e, map);
     me_node *node = record_gather(nn, &gather_op, rows.probs);
     me_tensor *probs =
@@ -120,7 +120,7 @@ static me_tensor *select_probs(me_dispatcher *d)
 static void keep(me_engine *e, me_tensor **name, me_tensor *x,
                  const me_tensor *given)
 {
-    me_assign(e, name, x);
+    me_attribute_set(e, name, x);
     if (x != given) {
         me_drop(e, x);
     }
@@ -138,11 +138,11 @@ static me_dispatched dispatch_postprocess(me_dispatcher *d, me_dispatched all)
         d->nn->config->moe.permute_fusion
             ? me_te_permute(d->nn, all.tokens, d->local_map, NULL, d->n_rows)
             : me_permute_tokens(e, all.tokens, d->local_map, NULL, d->n_rows);
-    me_assign(e, &d->row_numbers, p.row_numbers);
+    me_attribute_set(e, &d->row_numbers, p.row_numbers);
     me_drop(e, p.row_numbers);
     me_tensor *probs = select_probs(d); // (R)
-    me_assign(e, &d->probs, probs);
-    me_clear(e, &d->routing_map);
+    me_attribute_set(e, &d->probs, probs);
+    me_attribute_set(e, &d->routing_map, NULL);
     return (me_dispatched){p.tokens, probs};
 }
 

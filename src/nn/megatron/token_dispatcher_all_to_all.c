@@ -108,7 +108,7 @@ static device_counts preprocess(me_dispatcher *d)
     me_tensor *num_out = count_rows(d);
     if (p * u == 1) {
         if (keeps_counts) {
-            me_assign(e, &d->counts_of_experts, local);
+            me_attribute_set(e, &d->counts_of_experts, local);
         }
         add_counts(&counts, num_out);
         add_counts(&counts, local);
@@ -123,7 +123,7 @@ static device_counts preprocess(me_dispatcher *d)
     add_counts(&counts, numbers(e, "sum", u));     // output_splits_tp
     me_tensor *tokens_per_expert = numbers(e, "sum", d->n_local);
     if (keeps_counts) {
-        me_assign(e, &d->counts_of_experts, of_experts);
+        me_attribute_set(e, &d->counts_of_experts, of_experts);
     }
     me_drop(e, local);
     me_drop(e, all);
@@ -150,8 +150,8 @@ static void copy_to_host(me_engine *e, const device_counts *counts)
 static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
                                          me_tensor *probs, me_tensor *map)
 {
-    me_assign(d->nn->e, &d->probs, probs);
-    me_assign(d->nn->e, &d->routing_map, map);
+    me_attribute_set(d->nn->e, &d->probs, probs);
+    me_attribute_set(d->nn->e, &d->routing_map, map);
     if (d->nn->config->moe.router_padding_for_quantization) {
         me_pad_routing_map(d->nn->e, d->routing_map);
     }
@@ -168,7 +168,7 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
             ? me_te_permute(d->nn, tokens, d->routing_map, probs, d->n_sent)
             : me_permute_tokens(d->nn->e, tokens, d->routing_map, probs,
                                 d->n_sent);
-    me_assign(d->nn->e, &d->row_numbers, p.row_numbers);
+    me_attribute_set(d->nn->e, &d->row_numbers, p.row_numbers);
     return (me_dispatched){p.tokens, p.probs}; // (K·T, h), (K·T)
 }
 

@@ -156,8 +156,8 @@ static me_tensor *token_combine(me_dispatcher *d, me_tensor *rows)
     exchange(d, rows);
     me_tensor *y = result(d, "combine", (me_dtype)rows->dtype,
                           with_rows(rows, d->n_tokens)); // (T, h)
-    me_clear(e, &d->kept[KEPT_RECEIVED]);
-    me_clear(e, &d->kept[KEPT_RECEIVED_PROBS]);
+    me_attribute_set(e, &d->kept[KEPT_RECEIVED], NULL);
+    me_attribute_set(e, &d->kept[KEPT_RECEIVED_PROBS], NULL);
     me_output(e, node, y);
     if (d->shared_experts != NULL) {
         me_shared_experts_fc2(d->shared_experts, y);
@@ -191,7 +191,7 @@ static me_tensor *wide_probs(me_dispatcher *d)
     me_engine *e = d->nn->e;
     me_tensor *wide = me_cast(e, d->probs, ME_DTYPE_FLOAT32);
     if (wide != d->probs) {
-        me_assign(e, &d->probs, wide);
+        me_attribute_set(e, &d->probs, wide);
         me_drop(e, wide);
     }
     return d->probs;
@@ -205,8 +205,8 @@ static me_dispatched deepep_preprocess(me_dispatcher *d, me_tensor *tokens,
     me_engine *e = d->nn->e;
     me_tensor *indices = NULL;
     me_tensor *weights = me_topk(e, probs, topk_of(d), &indices); // (T, K)
-    me_assign(e, &d->probs, weights);
-    me_assign(e, &d->kept[KEPT_INDICES], indices);
+    me_attribute_set(e, &d->probs, weights);
+    me_attribute_set(e, &d->kept[KEPT_INDICES], indices);
     me_drop(e, indices);
     return (me_dispatched){tokens, weights};
 }
@@ -236,7 +236,7 @@ static me_dispatched deepep_dispatch(me_dispatcher *d, me_dispatched rows)
     me_engine *e = d->nn->e;
     const uint64_t k = topk_of(d);
     const uint64_t n = tokens_received(d);
-    me_assign(e, &d->probs, rows.probs);
+    me_attribute_set(e, &d->probs, rows.probs);
     me_tensor *probs = wide_probs(d);
     const uint64_t experts = ranks_of(d) * d->n_local;
     me_tensor *counts =
@@ -261,11 +261,11 @@ static me_dispatched deepep_dispatch(me_dispatcher *d, me_dispatched rows)
     me_drop(e, handle);
     me_drop(e, is_sent);
     me_drop(e, counts);
-    me_assign(e, &d->kept[KEPT_RECEIVED], indices);
+    me_attribute_set(e, &d->kept[KEPT_RECEIVED], indices);
     me_drop(e, indices);
     me_output(e, node, tokens);
     me_output(e, node, weights);
-    me_assign(e, &d->kept[KEPT_RECEIVED_PROBS], weights);
+    me_attribute_set(e, &d->kept[KEPT_RECEIVED_PROBS], weights);
     run_shared_experts(d, rows.tokens, tokens);
     return (me_dispatched){tokens, weights};
 }
@@ -320,16 +320,16 @@ static me_dispatched deepep_postprocess(me_dispatcher *d, me_dispatched rows)
     const me_frame frame = me_enter(e);
     me_tensor *map = NULL;
     me_tensor *probs = multihot(d, rows.probs, &map);
-    me_assign(e, &d->routing_map, map);
+    me_attribute_set(e, &d->routing_map, map);
     me_drop(e, map);
-    me_assign(e, &d->kept[KEPT_RECEIVED_PROBS], probs);
+    me_attribute_set(e, &d->kept[KEPT_RECEIVED_PROBS], probs);
     const me_permuted p =
         d->nn->config->moe.permute_fusion
             ? me_te_permute(d->nn, rows.tokens, d->routing_map, probs,
                             d->n_rows)
             : me_permute_tokens(e, rows.tokens, d->routing_map, probs,
                                 d->n_rows);
-    me_assign(e, &d->row_numbers, p.row_numbers);
+    me_attribute_set(e, &d->row_numbers, p.row_numbers);
     me_leave_with(e, frame, 2, (me_tensor *[]){p.tokens, p.probs});
     return (me_dispatched){p.tokens, p.probs}; // (R, h), (R)
 }
@@ -357,8 +357,8 @@ const me_dispatcher_kind me_dispatcher_deepep = {
 static me_dispatched hybridep_preprocess(me_dispatcher *d, me_tensor *tokens,
                                          me_tensor *probs, me_tensor *map)
 {
-    me_assign(d->nn->e, &d->routing_map, map);
-    me_assign(d->nn->e, &d->probs, probs);
+    me_attribute_set(d->nn->e, &d->routing_map, map);
+    me_attribute_set(d->nn->e, &d->probs, probs);
     return (me_dispatched){tokens, probs};
 }
 
@@ -367,7 +367,7 @@ static me_dispatched hybridep_dispatch(me_dispatcher *d, me_dispatched rows)
     me_engine *e = d->nn->e;
     const uint64_t all = me_size_mul(ranks_of(d), d->n_tokens);
     const uint64_t experts = ranks_of(d) * d->n_local;
-    me_assign(e, &d->probs, rows.probs);
+    me_attribute_set(e, &d->probs, rows.probs);
     me_tensor *probs = wide_probs(d);
     me_node *node = me_record2(e, &dispatch_op, rows.tokens, probs);
     if (node != NULL) {
@@ -388,7 +388,7 @@ static me_dispatched hybridep_dispatch(me_dispatcher *d, me_dispatched rows)
     me_drop(e, handle);
     me_output(e, node, tokens);
     me_output(e, node, weights);
-    me_assign(e, &d->kept[KEPT_RECEIVED_PROBS], weights);
+    me_attribute_set(e, &d->kept[KEPT_RECEIVED_PROBS], weights);
     run_shared_experts(d, rows.tokens, tokens);
     return (me_dispatched){tokens, weights};
 }

@@ -76,7 +76,7 @@ static void keep_counts(me_dispatcher *d)
     const uint64_t count = d->nn->config->moe.num_experts *
                            (uint64_t)d->nn->config->parallel.expert_tensor;
     me_tensor *counts = me_empty(e, "full", ME_DTYPE_INT64, ME_SHAPE(count));
-    me_assign(e, &d->counts_of_experts, counts);
+    me_attribute_set(e, &d->counts_of_experts, counts);
     me_drop(e, counts);
 }
 
@@ -84,8 +84,8 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
                                          me_tensor *probs, me_tensor *map)
 {
     me_engine *e = d->nn->e;
-    me_assign(e, &d->probs, probs);
-    me_assign(e, &d->routing_map, map);
+    me_attribute_set(e, &d->probs, probs);
+    me_attribute_set(e, &d->routing_map, map);
     const uint64_t capacity = me_expert_capacity(d->nn->config, d->n_tokens);
     if (is_fused(d)) {
         keep_counts(d);
@@ -94,7 +94,7 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
         is_fused(d)
             ? me_te_permute(d->nn, tokens, d->routing_map, probs, d->n_sent)
             : permute(e, tokens, d->routing_map, probs, capacity);
-    me_assign(e, &d->row_numbers, p.row_numbers);
+    me_attribute_set(e, &d->row_numbers, p.row_numbers);
     return (me_dispatched){p.tokens, p.probs}; // (C·E, h), (C·E)
 }
 

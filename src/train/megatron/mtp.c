@@ -19,10 +19,10 @@ void me_set_mtp_loss_scale(me_trainer *t, me_tensor *loss_scale)
     me_drop(e, ones);
     me_drop(e, loss_scale); // its name is the new one's
     if (t->config->train.calculate_per_token_loss) {
-        me_assign(e, &t->mtp.loss_scale, scale);
+        me_attribute_set(e, &t->mtp.loss_scale, scale);
     } else { // a micro-batch's share
         me_tensor *share = me_scratch(e, "div", 4);
-        me_assign(e, &t->mtp.loss_scale, share);
+        me_attribute_set(e, &t->mtp.loss_scale, share);
         me_drop(e, share);
     }
     me_drop(e, scale);

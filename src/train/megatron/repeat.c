@@ -3,6 +3,7 @@
 
 #include "tensor/autograd.h"
 #include "tensor/script.h"
+#include "train/megatron/repeat_state.h"
 #include "train/megatron/step.h"
 #include "train/megatron/trainer.h"
 
@@ -25,71 +26,14 @@
 
 enum {
     KINDS = ME_ACTION_WEIGHT_GRADIENT + 1, /* of actions that repeat */
-    RUN_LATER = 1,    /* actions of each kind to run in later iterations */
+    RUN_LATER = 1,      /* actions of each kind to run in later iterations */
+    RUN_WITH_DROPS = 2, /* the first forward frees what modules have kept from
+                           the last iteration, which later ones need not */
     RUN_AT_FIRST = 3, /* the first backward also makes workspaces; the two after
                          it are the same */
     FAILED_MAX = 3    /* recordings of a kind that may fail, as a first one does
                          that makes lasting tensors */
 };
-
-/** An output of a repeated action: what it is made like. */
-typedef struct repeated_tensor {
-    bool is_there;
-    bool has_graph; /**< it is no leaf */
-    uint32_t slot;
-    me_tensor like;
-    me_storage storage;
-} repeated_tensor;
-
-/** What one kind of action of a chunk did last. */
-typedef struct repeated_action {
-    me_script script;
-    uint32_t id;
-    bool is_proven;   /**< the last two recordings were the same */
-    int32_t n_places; /**< actions of this kind in the order */
-    int32_t n_failed; /**< recordings that failed */
-    int32_t iteration;
-    uint64_t calls_begin; /**< of collectives */
-    uint64_t calls_end;
-    repeated_tensor outputs[ME_ACTION_OUTPUTS];
-    bool keeps_gradient; /**< of the output, or a view of it, for the weights */
-    bool keeps_view;
-} repeated_action;
-
-typedef struct repeated_chunk {
-    int32_t n_run_now; /**< micro-batches that were run in this iteration */
-    bool runs_all;     /**< all its micro-batches are run: recordings failed */
-} repeated_chunk;
-
-typedef struct repeated_microbatch {
-    bool is_repeated; /**< not run */
-    int32_t place; /**< among the chunk's backwards, or halves of them, in the
-                      order: the first ones are run */
-    me_tensor *input; /**< of its forward; borrowed: the caller holds it until
-                         its gradient is made */
-    me_blocks kept;   /**< between its actions */
-    me_tensor *gradient; /**< of the output, kept for a weight gradient that is
-                            repeated; owned */
-    me_storage *gradient_storage; /**< the same for one that is run; borrowed */
-} repeated_microbatch;
-
-typedef struct me_repeats {
-    bool is_off;
-    repeated_chunk *chunks;
-    repeated_action *actions;          /**< chunk x kinds */
-    repeated_microbatch *microbatches; /**< chunk x micro-batches */
-    int32_t n_microbatches;
-    uint32_t n_ids;
-    me_action_kind kind; /**< of the running action */
-    int32_t chunk;
-    int32_t microbatch;
-    bool is_repeated;
-    me_tensor **output; /**< where the caller holds the backward's output */
-    me_script_inputs inputs;
-    uint32_t gradient_refs; /**< of the gradient when the action began */
-    uint32_t gradient_storage_refs;
-    uint64_t calls;
-} me_repeats;
 
 static repeated_microbatch *microbatch_of(const me_repeats *r)
 {
@@ -191,7 +135,10 @@ static bool can_repeat_forward(const me_trainer *t)
 {
     const me_repeats *r = t->repeats;
     const repeated_chunk *chunk = &r->chunks[r->chunk];
-    const int32_t n_run = t->iteration == 0 ? RUN_AT_FIRST : RUN_LATER;
+    const bool has_drops = action_of(r, ME_ACTION_FORWARD)->script.has_drops;
+    const int32_t n_run = t->iteration == 0 ? RUN_AT_FIRST
+                          : has_drops       ? RUN_WITH_DROPS
+                                            : RUN_LATER;
     return !chunk->runs_all && microbatch_of(r)->place >= n_run &&
            chunk->n_run_now >= n_run && is_like_others(t) &&
            action_of(r, ME_ACTION_FORWARD)->is_proven;
@@ -231,6 +178,14 @@ void me_repeats_end_action(me_trainer *t, const me_launch *begin)
     t->repeats->is_repeated = false;
 }
 
+/** Callers hold the tensor, and so may graphs that modules keep. */
+static void hand(const me_tensor *x)
+{
+    if (x != NULL && x->storage != NULL) {
+        x->storage->is_handed = true;
+    }
+}
+
 /** Note what the action works on: tensors, and blocks that the micro-batch
  * keeps. */
 static void bind_inputs(me_repeats *r, me_tensor *const *inputs)
@@ -238,6 +193,7 @@ static void bind_inputs(me_repeats *r, me_tensor *const *inputs)
     repeated_microbatch *m = microbatch_of(r);
     if (r->kind == ME_ACTION_FORWARD) {
         m->input = inputs[ME_ACTION_INPUT];
+        hand(m->input);
     }
     r->inputs = (me_script_inputs){.kept = &m->kept};
     for (int i = 0; i < ME_SCRIPT_INPUTS; i++) {
@@ -320,6 +276,14 @@ static bool frees_all(const me_trainer *t, const repeated_action *a)
             is_last_holder(microbatch_of(r)->gradient));
 }
 
+/** The input's gradient goes with the input. */
+static void hand_gradient(const me_repeats *r, me_tensor *const *outputs)
+{
+    if (r->kind == ME_ACTION_BACKWARD || r->kind == ME_ACTION_INPUT_GRADIENT) {
+        hand(outputs[0]);
+    }
+}
+
 /** It is never run backward. */
 static const me_op repeated_op = {.node = "repeated"};
 
@@ -346,6 +310,7 @@ static void follow(me_trainer *t, repeated_action *a, me_tensor *const *inputs,
         const repeated_tensor *x = &a->outputs[i];
         outputs[i] = x->is_there ? make(t, a, x) : NULL;
     }
+    hand_gradient(r, outputs);
     if (r->kind == ME_ACTION_INPUT_GRADIENT) {
         hold_gradient(t, a, inputs[ME_ACTION_GRADIENT]);
     }
@@ -385,7 +350,11 @@ bool me_repeats_tell(me_trainer *t, me_tensor *const *inputs,
         return true;
     }
     me_communicate_repeat(t->e, t->comm, a->calls_begin, a->calls_end);
-    if (me_script_keep(t->e, &a->script, &microbatch_of(r)->kept)) {
+    me_blocks *kept = &microbatch_of(r)->kept;
+    if (me_script_keep(t->e, &a->script, kept)) {
+        me_script_set_attributes(
+            t->e, &a->script, true,
+            r->kind == ME_ACTION_FORWARD ? me_repeats_input(t) : NULL, kept);
         follow(t, a, inputs, outputs);
     }
     return true;
@@ -468,6 +437,7 @@ void me_repeats_end(me_trainer *t, me_tensor *const *inputs,
     if (r->kind == ME_ACTION_FORWARD) {
         chunk->n_run_now++;
     }
+    hand_gradient(r, outputs);
     const me_storage *storages[ME_ACTION_OUTPUTS + 1] = {NULL};
     uint32_t slots[ME_ACTION_OUTPUTS] = {0};
     me_script script = {.n_events = 0};
@@ -486,7 +456,10 @@ void me_repeats_end(me_trainer *t, me_tensor *const *inputs,
         return;
     }
     read_slots(a, slots);
-    (void)me_script_keep(t->e, &script, &microbatch_of(r)->kept);
+    me_blocks *kept = &microbatch_of(r)->kept;
+    if (me_script_keep(t->e, &script, kept)) {
+        me_script_set_attributes(t->e, &script, false, NULL, kept);
+    }
     a->is_proven =
         a->script.events != NULL && me_script_is_same(&a->script, &script);
     // A last stage's backward begins with the loss's scale, outputs there.
