@@ -168,7 +168,11 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--use-fused-swiglu --use-fast-rope --use-fast-softmax:i "
      "--use-fused-sdpa:i --use-fused-sdpa-with-recompute:i --mla-fa-without-pad "
      "--qknorm-impl:s --use-turbo-attention --use-turbo-grouped-gemm "
-     "--enable-primus-turbo --use-te-custom-op:i --flash-attn-drop:f",
+     "--use-te-custom-op:i --flash-attn-drop:f",
+     .note = "a fork's kernels", .effect = ME_EITHER(SOME)},
+    {"--enable-primus-turbo", // modules have switches of their own
+     .needs = "--use-turbo-attention --use-turbo-grouped-gemm --fp8-format "
+              "--fp4-format",
      .note = "a fork's kernels", .effect = ME_EITHER(SOME)},
     {"--reuse-fp32-param --swap-optimizer --swap-optimizer-times:i "
      "--o2-gradient --o2-optimizer --overlapped-distributed-optimizer "

@@ -10,6 +10,7 @@
 #include "config/megatron/megatron_leaves.h"
 #include "config/megatron/trainers.h"
 #include "config/megatron/yaml_presets.h"
+#include "config/megatron/yaml_switches.h"
 #include "config/rank_counts.h"
 
 #include <stdio.h>
@@ -231,6 +232,7 @@ me_status me_megatron_read_yaml(me_config *config, const char *where,
         status = me_foreign_yaml_check(where, &yaml, diag);
     }
     if (status == ME_OK) {
+        me_yaml_switches_apply(&yaml);
         status = check_model(config, &yaml, diag);
     }
     if (status == ME_OK) {

@@ -107,6 +107,32 @@ const me_yaml_field me_yaml_fields[] = {
      "grad_norm_skip_threshold|fsdp_all_gather_in_start_param_sync|"
      "megatron_fsdp_use_decoupled_grad",
      NULL, .flags = ""},
+    /* Primus: primus/configs/modules/megatron */
+    {"patch_zero_bubble|patch_primus_pipeline", "true", .flags = "",
+     .note = "a pipeline of Primus' own", .effect = ME_EITHER(ANY)},
+    {"patch_zero_bubble|patch_primus_pipeline", "false", .flags = ""},
+    {"turbo_sync_free_moe_stage|interleave_group_size", "0", .flags = ""},
+    {"turbo_gemm_backend|turbo_grouped_gemm_backend", "default", .flags = ""},
+    {"lfm_layer_types", NULL, .flags = "",
+     .note = "convolutions in the place of attention",
+     .effect = ME_EITHER(ANY)},
+    {"conv_L_cache", NULL, .flags = ""},
+    {"num_seq_splits|data_parallel_replicate_degree", "1", .flags = ""},
+    {"encoder_tensor_model_parallel_size|encoder_pipeline_model_parallel_size",
+     "0", .flags = ""},
+    {"params.image_size|params.num_samples|file_sink_level|stderr_sink_level|"
+     "disable_tensorboard|disable_wandb|disable_mlflow|"
+     "mlflow_tracelens_output_format|mlflow_tracelens_auto_install|"
+     "disable_compile_dependencies|use_rocm_mem_info_iters|"
+     "torch_profiler_record_shapes|torch_profiler_with_stack|"
+     "torch_profiler_use_gzip|log_avg_skip_iterations|log_avg_reset_interval|"
+     "log_batch_size_to_tensorboard|log_learning_rate_to_tensorboard|"
+     "disable_last_saving|trainable|bert_binary_head|retriever_seq_length|"
+     "enable_one_logger|enable_gloo_process_groups|"
+     "inference_dynamic_batching_buffer_guaranteed_fraction|"
+     "grpo_default_temperature|grpo_default_top_p|"
+     "langrl_inference_server_type",
+     NULL, .flags = ""},
     /* NeMo 1 */
     {"encoder_seq_length", NULL, .flags = "--seq-length"},
     {"rotary_percentage", NULL, .flags = "--rotary-percent"},

@@ -1,0 +1,16 @@
+/**
+ * @file
+ * Keys of a job in YAML that nobody reads while a switch beside them is off:
+ * Primus' presets give all of a part's keys and the switch that turns it on.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef MEMEST_CONFIG_MEGATRON_YAML_SWITCHES_H
+#define MEMEST_CONFIG_MEGATRON_YAML_SWITCHES_H
+
+#include "base/yaml_text.h"
+
+/** Take away the leaves whose switch the job has and has off. Local. */
+void me_yaml_switches_apply(me_yaml *yaml);
+
+#endif /* MEMEST_CONFIG_MEGATRON_YAML_SWITCHES_H */
