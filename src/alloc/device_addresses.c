@@ -23,12 +23,17 @@ static void take(const me_device_memory *m, me_pool_taker taker, uint64_t bytes,
     }
 }
 
-static void take_local_memory(const me_device_memory *m, uint64_t bytes)
+/** What does not make it larger takes no addresses. */
+static void take_local_memory(me_device_memory *m, uint64_t bytes)
 {
-    take(m, ME_POOL_TAKER_LOCAL_MEMORY, m->card.first_kernel_bytes + bytes, 1);
+    const uint64_t all = m->card.first_kernel_bytes + bytes;
+    if (all > m->local_bytes) {
+        m->local_bytes = all;
+        take(m, ME_POOL_TAKER_LOCAL_MEMORY, all, 1);
+    }
 }
 
-void me_device_take_kernel(const me_device_memory *memory)
+void me_device_take_kernel(me_device_memory *memory)
 {
     take(memory, ME_POOL_TAKER_DRIVER, PIECE, 1);
     take_local_memory(memory, 0);
@@ -88,13 +93,13 @@ void me_device_take_ring(const me_device_memory *memory,
     map_peers(memory, n, true, true);
 }
 
-void me_device_take_collective(const me_device_memory *memory)
+void me_device_take_collective(me_device_memory *memory)
 {
     take_local_memory(memory, memory->card.nccl.first_collective_bytes);
     take(memory, ME_POOL_TAKER_DRIVER, PIECE, COLLECTIVE_PIECES);
 }
 
-void me_device_take_broadcast(const me_device_memory *memory)
+void me_device_take_broadcast(me_device_memory *memory)
 {
     take_local_memory(memory, memory->card.nccl.first_collective_bytes +
                                   memory->card.nccl.first_broadcast_bytes);
@@ -156,7 +161,7 @@ void me_device_take_all_peers(const me_device_memory *memory,
     }
 }
 
-void me_device_take_send_recv(const me_device_memory *memory)
+void me_device_take_send_recv(me_device_memory *memory)
 {
     take_local_memory(memory, memory->card.nccl.first_collective_bytes +
                                   memory->card.nccl.first_send_recv_bytes);

@@ -13,7 +13,7 @@
 #include "alloc/device_memory.h"
 
 /** PyTorch's first kernel has run. Local. */
-void me_device_take_kernel(const me_device_memory *memory);
+void me_device_take_kernel(me_device_memory *memory);
 
 /** A cuBLAS handle; @p is_first of the process. Local. */
 void me_device_take_cublas(const me_device_memory *memory, bool is_first);
@@ -27,8 +27,8 @@ void me_device_take_ring(const me_device_memory *memory,
                          const me_device_communicator *c);
 
 /** The first kernel of a collective; of a broadcast. Local. */
-void me_device_take_collective(const me_device_memory *memory);
-void me_device_take_broadcast(const me_device_memory *memory);
+void me_device_take_collective(me_device_memory *memory);
+void me_device_take_broadcast(me_device_memory *memory);
 
 /** Connections with peers of the node that are new. Local. */
 void me_device_take_peers(const me_device_memory *memory,
@@ -39,7 +39,7 @@ void me_device_take_all_peers(const me_device_memory *memory,
                               const me_device_communicator *c);
 
 /** The kernel of sends and receives, behind the first connections. Local. */
-void me_device_take_send_recv(const me_device_memory *memory);
+void me_device_take_send_recv(me_device_memory *memory);
 
 /** Any other buffers of NCCL, in one piece. Local. */
 void me_device_take_buffers(const me_device_memory *memory, uint64_t bytes);

@@ -76,7 +76,8 @@ typedef struct me_device_memory {
     bool has_send_recv;
     size_t n_communicators;
     me_device_communicator communicators[ME_DEVICE_MAX_COMMUNICATORS];
-    bool owes_kernel; /**< the kernel behind the first allocation */
+    uint64_t local_bytes; /**< kernels' local memory that has addresses */
+    bool owes_kernel;     /**< the kernel behind the first allocation */
     me_device_communicator *batch; /**< whose new connections have no
                                         addresses yet, or NULL */
     me_device_on_take *on_take;    /**< NULL: nobody wants to know */

@@ -49,38 +49,7 @@ static me_rank_counts *counts_of(walk *w, me_wrapper_kind kind)
 static me_status read_count(walk *w, const char *name, const char *value,
                             uint64_t *count_out)
 {
-    const uint64_t max = UINT64_C(1) << 24;
-    uint64_t count = 0;
-    const char *hint = "";
-    me_str number = {0};
-    const bool is_count = me_python_int(value, &number) &&
-                          me_parse_u64(me_str_text(&number), &count) == ME_OK &&
-                          count > 0 && count <= max;
-    const me_status status = me_str_status(&number);
-    me_str_fini(&number);
-    if (status != ME_OK) {
-        return me_fail(w->diag, status, "no memory for the launch command");
-    }
-    if (is_count) {
-        *count_out = count;
-        return ME_OK;
-    }
-    const uint64_t here =
-        w->ranks.visible > 0 ? w->ranks.visible : w->ranks.gpus.count;
-    if ((strcmp(value, "gpu") == 0 || strcmp(value, "auto") == 0) && here > 0) {
-        *count_out = here;
-        return ME_OK;
-    }
-    if (strchr(value, '$') != NULL) {
-        hint = "; the shell has not put in the variable's value";
-    } else if (strchr(value, ':') != NULL || strchr(value, '-') != NULL) {
-        hint = "; a range decides nothing: give the number that will run";
-    } else if (strcmp(value, "gpu") == 0 || strcmp(value, "auto") == 0) {
-        hint = "; give the number of GPUs of a node";
-    }
-    return me_fail(w->diag, ME_ERR_CONFIG,
-                   "%.60s %.60s: must be a whole number from 1 to %d%s", name,
-                   value, 1 << 24, hint);
+    return me_launch_ranks_count(&w->ranks, name, value, w->diag, count_out);
 }
 
 static bool is_assignment(const char *word)

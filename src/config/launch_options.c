@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of launchers that say ranks in another way than by a number. */
+#include "base/parse.h"
+#include "base/python_number.h"
 #include "config/launch_ranks.h"
+
+#include <string.h>
 
 /** The file of hosts, or of settings, of a launcher. */
 static void take_file(me_launch_ranks *r, const me_wrapper *wrapper,
@@ -67,4 +71,42 @@ bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
     case ME_WRAPPER_COMMAND: break;
     }
     return false;
+}
+
+me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
+                                const char *value, me_diag *diag,
+                                uint64_t *count_out)
+{
+    const uint64_t max = UINT64_C(1) << 24;
+    uint64_t count = 0;
+    const char *hint = "";
+    me_str number = {0};
+    const bool is_count = me_python_int(value, &number) &&
+                          me_parse_u64(me_str_text(&number), &count) == ME_OK &&
+                          count > 0 && count <= max;
+    const me_status status = me_str_status(&number);
+    me_str_fini(&number);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no memory for the launch command");
+    }
+    if (is_count) {
+        *count_out = count;
+        return ME_OK;
+    }
+    const uint64_t here =
+        ranks->visible > 0 ? ranks->visible : ranks->gpus.count;
+    if ((strcmp(value, "gpu") == 0 || strcmp(value, "auto") == 0) && here > 0) {
+        *count_out = here;
+        return ME_OK;
+    }
+    if (strchr(value, '$') != NULL) {
+        hint = "; the shell has not put in the variable's value";
+    } else if (strchr(value, ':') != NULL || strchr(value, '-') != NULL) {
+        hint = "; a range decides nothing: give the number that will run";
+    } else if (strcmp(value, "gpu") == 0 || strcmp(value, "auto") == 0) {
+        hint = "; give the number of GPUs of a node";
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "%.60s %.60s: must be a whole number from 1 to %d%s", name,
+                   value, 1 << 24, hint);
 }

@@ -68,6 +68,17 @@ bool me_launch_ranks_option(me_launch_ranks *ranks, const me_wrapper *wrapper,
 void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
                           const char *value);
 
+/**
+ * A number of ranks, nodes or GPUs as Python reads it, or `gpu`, which is that of
+ * a node where it is said. Local.
+ *
+ * @return ME_OK; ME_ERR_CONFIG for what is none, a range among them;
+ *         ME_ERR_NOMEM
+ */
+me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
+                                const char *value, me_diag *diag,
+                                uint64_t *count_out) ME_MUST_CHECK;
+
 /** Take the value of `-p`: the card of that partition's nodes, where nothing
  *  better says it. @p name is borrowed. */
 void me_launch_ranks_partition(me_launch_ranks *ranks, const char *name);

@@ -40,7 +40,7 @@ const me_yaml_field me_yaml_fields[] = {
     {"params_dtype|pipeline_dtype|autocast_dtype", NULL, .flags = ""},
     {"virtual_pipeline_model_parallel_size", NULL,
      .flags = "--num-virtual-stages-per-pipeline-rank"},
-    {"should_pad_vocab", NULL, .flags = ""},
+    {"should_pad_vocab|inference_cuda_graph_scope", NULL, .flags = ""},
     {"num_layers_in_first_pipeline_stage", NULL,
      .flags = "--decoder-first-pipeline-num-layers"},
     {"num_layers_in_last_pipeline_stage", NULL,

@@ -39,10 +39,9 @@ static const char *const own_names[2] = {"weight", "bias"};
 /** TENorm and WrappedTorchNorm both make one of these. */
 static me_module_id add_module(me_nn *nn, me_module_id parent, const char *name)
 {
-    return me_module_add_as(nn->e, parent, name,
-                            has_bias[nn->config->model.normalization]
-                                ? "LayerNorm"
-                                : "RMSNorm");
+    return me_module_add_as(
+        nn->e, parent, name,
+        has_bias[nn->config->model.normalization] ? "LayerNorm" : "RMSNorm");
 }
 
 me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
