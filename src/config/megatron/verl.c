@@ -281,19 +281,67 @@ static me_status add_configuration(const me_leaf_list *all,
     return status;
 }
 
-/** What the actor's model is given beside its config.json. */
+/** What the actor's model is given over its config.json. */
 static const char model_config[] =
-    "actor_rollout_ref.model.override_config.model_config";
+    "actor_rollout_ref.model.override_config.model_config.";
 
-static bool has_other_model(const me_leaf_list *all)
+/** Its keys that are read, and as which of Megatron-LM's. */
+static const struct {
+    const char *key;
+    const char *field; /**< "": nothing that is estimated depends on it */
+} model_keys[] = {
+    {"num_hidden_layers", "num_layers"},
+    {"intermediate_size", "ffn_hidden_size"},
+    {"max_position_embeddings", ""},
+    {"rope_theta", ""},
+    {"rope_scaling", ""},
+    {"bos_token_id", ""},
+    {"eos_token_id", ""},
+    {"pad_token_id", ""},
+};
+
+/** As which field the key is read; NULL: it is not. Layers of experts and
+ *  others in a pattern cannot be counted anew. */
+static const char *model_field(const me_config *config, const char *key)
 {
-    for (size_t i = 0; i < all->yaml.count; i++) {
-        if (strncmp(all->yaml.leaves[i].path, model_config,
-                    sizeof model_config - 1) == 0) {
-            return true;
+    const size_t n = strcspn(key, ".");
+    for (size_t i = 0; i < sizeof model_keys / sizeof *model_keys; i++) {
+        if (strlen(model_keys[i].key) == n &&
+            strncmp(key, model_keys[i].key, n) == 0) {
+            return i == 0 && strchr(config->moe.layer_freq, '[') != NULL
+                       ? NULL
+                       : model_keys[i].field;
         }
     }
-    return false;
+    return NULL;
+}
+
+/** verl/workers/megatron_workers.py: the keys go over the Hugging Face
+ *  configuration that the model is built of; those that are not read are
+ *  named. */
+static me_status add_model_config(const me_leaf_list *all, me_leaf_list *picked,
+                                  me_config *config, me_diag *diag)
+{
+    const me_effect any = ME_EITHER(ANY);
+    const size_t n = sizeof model_config - 1;
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < all->yaml.count; i++) {
+        const me_yaml_leaf *leaf = &all->yaml.leaves[i];
+        if (strncmp(leaf->path, model_config, n) != 0) {
+            continue;
+        }
+        const char *field = model_field(config, leaf->path + n);
+        if (field == NULL) {
+            status = me_config_add_not_modelled(
+                config, leaf->path,
+                "another model than the config.json's, which is estimated", any,
+                diag);
+        } else if (field[0] != '\0') {
+            status = me_leaf_list_add(picked, field, leaf->values,
+                                      leaf->n_values, where, diag);
+        }
+    }
+    return status;
 }
 
 /** What shares the cards with the step that is answered. */
@@ -330,9 +378,6 @@ static me_status note(const me_leaf_list *all, me_config *config, me_diag *diag)
         {number(all, "actor_rollout_ref.model.lora.rank", 0) > 0,
          "actor_rollout_ref.model.lora.rank", "adapters alone are trained",
          ME_LOWER(ANY)},
-        {has_other_model(all), model_config,
-         "another model than the config.json's, which is estimated",
-         ME_EITHER(ANY)},
         {is_true(all, "actor_rollout_ref.model.mtp.enable", false),
          "actor_rollout_ref.model.mtp.enable",
          "depths of multi-token prediction; none is estimated", ME_HIGHER(ANY)},
@@ -393,6 +438,9 @@ static me_status read_lists(const me_leaf_list *all, me_leaf_list *picked,
                       "model");
     if (status == ME_OK) {
         status = me_leaf_list_add_model(picked, config, where, diag);
+    }
+    if (status == ME_OK) {
+        status = add_model_config(all, picked, config, diag);
     }
     if (status == ME_OK) {
         status = add_shape(all, picked, config, diag);
