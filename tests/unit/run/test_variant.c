@@ -80,7 +80,8 @@ static void test_variant__long_assignments_are_a_name(void **state)
         me_variant v;
         me_diag diag = {0};
         memset(text, 'x', sizeof text);
-        memcpy(text, "a=", 2);
+        text[0] = 'a';
+        text[1] = '=';
         (void)snprintf(text + ME_VARIANT_NAME, 20, "%zu", i);
         assert_int_equal(me_variant_parse(text, &diag, &v), ME_OK);
         assert_string_equal(v.sets[0], text);
@@ -101,7 +102,8 @@ static void test_variant__names_end_between_characters(void **state)
         me_variant v;
         me_diag diag = {0};
         memset(text, 'x', sizeof text);
-        memcpy(text, "a=", 2);
+        text[0] = 'a';
+        text[1] = '=';
         (void)snprintf(text + before, sizeof text - before,
                        "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac"
                        "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
