@@ -34,7 +34,8 @@ int me_guise_nothing(int argc, char **argv);
 /** `NAME=VALUE` of @p length bytes goes into the environment. */
 void me_guise_set(const char *assignment, unsigned length);
 
-/** sbatch: run the batch script with the variables that Slurm sets. */
+/** sbatch and salloc: run the batch script, or the command, with the variables
+ *  that Slurm sets. */
 int me_guise_sbatch(int argc, char **argv);
 
 /** nvidia-smi, scontrol, hostname. */

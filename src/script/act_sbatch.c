@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sbatch: the batch script runs at once, as on the first node of its job. */
+/* sbatch and salloc: the batch script, or the command, runs at once, as on the
+ * first node of its job. */
 #include "script/act_private.h"
 #include "script/batch.h"
 #include "script/guise.h"
@@ -17,11 +18,11 @@ enum {
     WORDS_MAX = 1 << 14
 };
 
-static int fail(const char *why)
+static int fail(const char *program, const char *why)
 {
     char line[512];
     me_words words = {.count = 0};
-    (void)snprintf(line, sizeof line, "sbatch %s", why);
+    (void)snprintf(line, sizeof line, "%s %s", program, why);
     me_words_add(&words, ME_RECORD_FAILURE);
     me_words_add(&words, line);
     (void)me_record_send(&words);
@@ -33,7 +34,7 @@ static int fail_of(const char *what, const char *why)
 {
     char line[448];
     (void)snprintf(line, sizeof line, "%s: %s", what, why);
-    return fail(line);
+    return fail("sbatch", line);
 }
 
 /** A script from standard input, in a file of its own. */
@@ -82,7 +83,7 @@ static int start(me_batch *batch, char **words, const char *shell)
     char folder[PATH_MAX];
     me_batch_job job;
     if (batch->wrong[0] != '\0' || !me_batch_settle(batch, &job)) {
-        return fail(batch->wrong);
+        return fail("sbatch", batch->wrong);
     }
     if (getcwd(folder, sizeof folder) != NULL) {
         (void)setenv("SLURM_SUBMIT_DIR", folder, 1);
@@ -96,8 +97,29 @@ static int start(me_batch *batch, char **words, const char *shell)
     return me_guise_start_own(shell, words);
 }
 
+/** salloc(1): the command sees the allocation; without one a shell would wait for
+ *  somebody. */
+static int allocate(int argc, char **argv)
+{
+    static me_batch batch;
+    me_batch_job job;
+    const int at = 1 + me_batch_read_words(&batch, argc - 1,
+                                           (const char *const *)(argv + 1));
+    if (at >= argc) {
+        return me_guise_nothing(argc, argv);
+    }
+    if (batch.wrong[0] != '\0' || !me_batch_settle(&batch, &job)) {
+        return fail("salloc", batch.wrong);
+    }
+    me_batch_set_variables(&batch, &job);
+    return me_guise_start(argv + at);
+}
+
 int me_guise_sbatch(int argc, char **argv)
 {
+    if (strcmp(me_guise_base(argv[0]), "salloc") == 0) {
+        return allocate(argc, argv);
+    }
     static char given[PATH_MAX];
     static me_batch of_words;
     static me_batch batch;

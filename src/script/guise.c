@@ -18,9 +18,9 @@ static const me_guise rows[] = {
      "sarus charliecloud ch-run pyxis nsys ncu nvprof vtune perf strace ltrace "
      "numactl numawrap taskset ionice chrt uv poetry pipenv hatch pdm pixi "
      "conda mamba micromamba ray xvfb-run hpcrun tau_exec scorep catchsegv "
-     "salloc time",
+     "time",
      ME_GUISE_AROUND},
-    {"sbatch", ME_GUISE_SBATCH},
+    {"sbatch salloc", ME_GUISE_SBATCH},
     {"sleep usleep clear reset tput stty sync", ME_GUISE_QUIET},
     {"nvidia-smi", ME_GUISE_CARDS},
     {"scontrol", ME_GUISE_HOSTS},
