@@ -39,7 +39,7 @@ static void solve(me_engine *e, me_solver solver, uint64_t n, uint64_t flops)
     me_tensor *workspace_of_it =
         me_scratch(e, "cusolver.workspace", me_solver_bytes(solver, n));
     const uint64_t numel = me_size_mul(n, n);
-    me_launch_kernel(e, ME_KERNEL_LINEAR,
+    me_launch_kernel(e, ME_KERNEL_REDUCE,
                      me_size_mul(flops, me_size_mul(numel, n)),
                      me_size_mul(8, numel));
     me_drop(e, workspace_of_it);

@@ -2,6 +2,7 @@
 #include "model/event.h"
 #include "time/rates.h"
 
+#include <assert.h>
 #include <math.h>
 
 /** What a kernel takes beside its work: filling the card and draining it.
@@ -106,6 +107,7 @@ int64_t me_kernel_ns(const me_rates *rates, const me_launch *kernel)
     if (is_attention(kernel)) {
         return nanoseconds(flash_seconds(rates, kernel));
     }
+    assert(rates->memory[kernel->kernel] > 0.0); // products have none
     return nanoseconds(MEMORY_OVERHEAD_S +
                        (double)kernel->bytes / rates->memory[kernel->kernel]);
 }

@@ -4,6 +4,8 @@
 #include "config/megatron/megatron_arguments.h"
 #include "config/megatron/megatron_rules.h"
 
+#include <string.h>
+
 /* What context parallelism asks of a job, as Megatron-LM core_v0.19.0
  * (validate_args(), DotProductAttention) and Transformer Engine 2.17.1
  * (get_attention_backend(), attn_forward_func_with_cp()) check it. */
@@ -169,7 +171,12 @@ me_status me_megatron_settle_context(me_config *config,
         me_flag_use_find(uses, "--hierarchical-context-parallel-sizes");
     const me_status status =
         sizes == NULL ? ME_OK : settle_sizes(config, sizes, diag);
-    return status == ME_OK && me_flag_use_find(uses, "--window-size") != NULL
-               ? settle_window(config, diag)
-               : status;
+    const me_flag_use *window = me_flag_use_find(uses, "--window-size");
+    if (status != ME_OK || window == NULL || window->n_values != 1) {
+        return status;
+    }
+    const char *left = window->values[0] + strspn(window->values[0], "([");
+    return strncmp(left, "-1", 2) == 0
+               ? me_config_set(config, "model.window_attention", "false", diag)
+               : settle_window(config, diag);
 }

@@ -34,6 +34,7 @@ const me_flag_rule me_flags_modelled[] = {
     {"--add-qkv-bias", .option = "model.add_qkv_bias", .constant = "true"},
     {"--attention-output-gate", .option = "model.attention_output_gate",
      .constant = "true"},
+    {"--window-size:s", .option = "model.window_attention", .constant = "true"},
     {"--qk-layernorm", .option = "model.qk_layernorm", .constant = "true"},
     {"--position-embedding-type:learned_absolute|rope|yarn|mrope|relative|none",
      .option = "model.position_embedding_type", .effect = ME_EITHER(SOME)},

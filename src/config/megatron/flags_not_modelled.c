@@ -56,8 +56,11 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_HIGHER(SMALL)},
     {"--qk-l2-norm", .note = "L2 norm of queries and keys, in float32",
      .effect = ME_HIGHER(SOME)},
-    {"--qk-clip", .note = "clipping of queries and keys, a number a head",
-     .effect = ME_HIGHER(SMALL)},
+    {"--qk-clip",
+     .note =
+         "clipping of queries and keys, a number a head; cuDNN before 9.21 "
+         "has none, so that Transformer Engine's unfused attention is taken",
+     .effect = ME_HIGHER(ANY)},
     {"--qk-clip-alpha:f --qk-clip-threshold:f", .needs = "--qk-clip",
      .note = "clipping of queries and keys", .effect = ME_HIGHER(SMALL)},
     {"--enable-experimental", .needs = "--moe-permute-fusion",
@@ -128,9 +131,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_EITHER(ANY)},
     {"--mlp-chunks-for-training:i", .neutral = "1", .note = "MLP in chunks",
      .effect = ME_LOWER(SOME)},
-    {"--window-size:s",
-     .needs = "--transformer-impl=local --cp-comm-type=all_gather",
-     .note = "sliding-window attention", .effect = ME_EITHER(SOME)},
     {"--relative-attention-num-buckets:i --relative-attention-max-distance:i",
      .needs = "--position-embedding-type=relative",
      .note = "relative positions", .effect = ME_HIGHER(ANY)},
@@ -151,8 +151,10 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--gpu-sniff-test-interval:i --check-for-large-grads",
      .note = "a check that allocates", .effect = ME_HIGHER(SMALL)},
     {"--log-max-attention-logit",
-     .note = "logging that allocates on the GPU, between steps",
-     .effect = ME_HIGHER(SMALL)},
+     .note =
+         "the largest logits, which cuDNN before 9.21 does not give, so that "
+         "Transformer Engine's unfused attention is taken",
+     .effect = ME_HIGHER(ANY)},
     {"--record-shapes", .needs = "--profile", .note = "autograd profiling",
      .effect = ME_HIGHER(SMALL)},
     {"--use-pytorch-profiler", .needs = "--profile",

@@ -190,6 +190,11 @@ static me_status check_card(me_config *config, uint64_t compute_capability,
 {
     const char *connections =
         me_config_variable(config, "CUDA_DEVICE_MAX_CONNECTIONS");
+    const me_status status =
+        me_config_settle_attention(config, compute_capability, diag);
+    if (status != ME_OK) {
+        return status;
+    }
     if (!wants_one_connection(config, compute_capability) ||
         (connections != NULL && strcmp(connections, "1") == 0)) {
         return ME_OK;

@@ -23,6 +23,16 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
 /** Whose modules, which core attention and which optimizer, unless given. */
 void me_config_derive_implementation(me_config *config);
 
+/**
+ * Take Transformer Engine's other attention where its rules keep cuDNN's from the
+ * job on a card.
+ *
+ * @param capability  ten times the card's compute capability
+ * @return ME_OK; ME_ERR_CONFIG where the job asks for cuDNN's
+ */
+me_status me_config_settle_attention(me_config *config, uint64_t capability,
+                                     me_diag *diag) ME_MUST_CHECK;
+
 /** Were sizes of this version of Transformer Engine measured? */
 bool me_config_has_measured_te(const me_config *config);
 

@@ -10,33 +10,121 @@ enum {
     MOST_FUSED_HEAD_SIZE = 256
 };
 
+/** Ten times a card's compute capability. */
+enum {
+    AMPERE = 80,
+    HOPPER = 90,
+    BLACKWELL = 100,
+    CONSUMER_BLACKWELL = 120
+};
+
 static bool uses_te(const me_config *config)
 {
     return config->impl.transformer == ME_TRANSFORMER_ENGINE;
 }
 
-/** Does cuDNN's kernel take the job: half precision, and heads of a multiple of
- *  8 columns, at most 256? */
-static bool can_be_fused(const me_config *config)
+/** Head sizes of a core attention. */
+typedef struct heads {
+    uint64_t query;
+    uint64_t value;
+} heads;
+
+static heads heads_of(const me_config *config)
 {
     const me_model_config *m = &config->model;
-    const uint64_t value =
-        m->multi_latent_attention ? m->v_head_dim : m->kv_channels;
-    return config->train.params_dtype != ME_DTYPE_FLOAT32 &&
-           m->query_head_size % 8 == 0 && value % 8 == 0 &&
-           m->query_head_size <= MOST_FUSED_HEAD_SIZE &&
-           value <= MOST_FUSED_HEAD_SIZE;
+    return (heads){.query = m->query_head_size,
+                   .value = m->multi_latent_attention ? m->v_head_dim
+                                                      : m->kv_channels};
+}
+
+/** Does cuDNN's kernel take the job on some card: half precision, heads of a
+ *  multiple of 8 columns, at most 256, and no dropout within a window? */
+static bool can_be_fused(const me_config *config)
+{
+    const heads h = heads_of(config);
+    return config->train.params_dtype != ME_DTYPE_FLOAT32 && h.query % 8 == 0 &&
+           h.value % 8 == 0 && h.query <= MOST_FUSED_HEAD_SIZE &&
+           h.value <= MOST_FUSED_HEAD_SIZE &&
+           !(config->model.window_attention &&
+             config->model.attention_dropout > 0.0);
+}
+
+static bool is_deterministic(const me_config *config)
+{
+    const char *allows =
+        me_config_variable(config, "NVTE_ALLOW_NONDETERMINISTIC_ALGO");
+    return config->train.deterministic_mode ||
+           (allows != NULL && strcmp(allows, "0") == 0);
+}
+
+/** nvte_get_fused_attn_backend() and get_attention_backend() of 2.17.1 with cuDNN
+ *  9.19, which PyTorch 2.11 has, for training. */
+static bool can_be_fused_on(const me_config *config, uint64_t capability)
+{
+    const heads h = heads_of(config);
+    const bool is_small = h.query <= 128 && h.value <= 128;
+    const bool is_latent = h.query == 192 && h.value == 128;
+    if (capability < AMPERE) {
+        return false;
+    }
+    if (capability < HOPPER) {
+        return is_small && !is_deterministic(config);
+    }
+    if (capability < BLACKWELL) {
+        return is_latent || h.query == h.value || h.query < 128 ||
+               h.value < 128;
+    }
+    return (is_small || is_latent) &&
+           (!is_deterministic(config) ||
+            (capability < CONSUMER_BLACKWELL &&
+             config->model.attention_dropout <= 0.0));
 }
 
 /** Does get_attention_backend() leave cuDNN's kernel alone all the same: it has
  *  no deterministic gradient of a softmax with an offset. */
 static bool is_refused(const me_config *config)
 {
-    const char *allows =
-        me_config_variable(config, "NVTE_ALLOW_NONDETERMINISTIC_ALGO");
-    return (config->train.deterministic_mode ||
-            (allows != NULL && strcmp(allows, "0") == 0)) &&
+    return is_deterministic(config) &&
            config->model.softmax_type != ME_SOFTMAX_VANILLA;
+}
+
+/** Megatron-LM asks for one back end alone, and it is none for the job. */
+static me_status fail_backend(const me_config *config, me_diag *diag)
+{
+    return me_fail(
+        diag, ME_ERR_CONFIG,
+        "impl.attention_backend = %s (--attention-backend) does not "
+        "go with the job's type, heads, window, dropout or "
+        "determinism on this card: Transformer Engine stops, since no "
+        "attention is left",
+        me_choice_word(me_attention_backend_choices,
+                       (int)config->impl.attention_backend));
+}
+
+me_status me_config_settle_attention(me_config *config, uint64_t capability,
+                                     me_diag *diag)
+{
+    if (!uses_te(config) ||
+        config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED ||
+        can_be_fused_on(config, capability)) {
+        return ME_OK;
+    }
+    if (config->impl.attention_backend == ME_ATTENTION_BACKEND_FUSED) {
+        return fail_backend(config, diag);
+    }
+    if (config->parallel.context > 1 ||
+        me_config_is_set(config, "impl.core_attention")) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "%s needs cuDNN's attention, which Transformer Engine "
+            "does not take for these heads, or determinism, on a card "
+            "of compute capability %.1f",
+            config->parallel.context > 1 ? "parallel.context over 1"
+                                         : "impl.core_attention = te_fused",
+            (double)capability / 10);
+    }
+    config->impl.core_attention = ME_CORE_ATTENTION_TE_UNFUSED;
+    return ME_OK;
 }
 
 /** What nothing names is Megatron-LM's default, Transformer Engine's; a core
@@ -206,10 +294,19 @@ static me_status check_core_attention(const me_config *config, me_diag *diag)
                        "te_fused and te_unfused");
     }
     if (kind == ME_CORE_ATTENTION_TE_FUSED && !can_be_fused(config)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "impl.core_attention = te_fused needs "
-                       "train.params_dtype = bfloat16 or float16 and heads of "
-                       "a multiple of 8 columns up to 256: use te_unfused");
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "impl.core_attention = te_fused needs "
+            "train.params_dtype = bfloat16 or float16, heads of "
+            "a multiple of 8 columns up to 256 and no dropout within "
+            "a window: use te_unfused");
+    }
+    if (uses_te(config) && kind == ME_CORE_ATTENTION_TE_UNFUSED &&
+        !me_config_is_set(config, "impl.core_attention") &&
+        (config->impl.attention_backend == ME_ATTENTION_BACKEND_FUSED ||
+         (config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH &&
+          config->train.params_dtype == ME_DTYPE_FLOAT32))) {
+        return fail_backend(config, diag);
     }
     if (kind == ME_CORE_ATTENTION_TE_FUSED && is_refused(config)) {
         return me_fail(diag, ME_ERR_CONFIG,

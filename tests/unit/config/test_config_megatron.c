@@ -148,7 +148,7 @@ static const char *const list_cases[][3] = {
     {"--context-parallel-size 4 --hierarchical-context-parallel-sizes 2 2",
      "--hierarchical-context-parallel-sizes", "modelled"},
     {"--context-parallel-size 2 --cp-comm-type all_gather --window-size 128,0",
-     "--window-size", "not modelled"},
+     "--window-size", "modelled"},
     {"--moe-grouped-gemm", "--moe-grouped-gemm", "no effect"},
     {"--moe-grouped-gemm --num-experts 0", "--moe-grouped-gemm", "no effect"},
     {"--moe-grouped-gemm --num-experts 8", "--moe-grouped-gemm", "modelled"},

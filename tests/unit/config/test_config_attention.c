@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which attention Transformer Engine takes, on which card: its
+ * get_attention_backend() and nvte_get_fused_attn_backend() of 2.17.1 with cuDNN
+ * 9.19. */
+#include "config/framework.h"
+#include "job.h"
+
+#define TE "impl.transformer=transformer_engine model.attention_dropout=0 "
+#define LATENT                                                                 \
+    TE "model.multi_latent_attention=true "                                    \
+       "model.position_embedding_type=rope "
+#define SINK TE "model.softmax_type=learnable "
+
+enum {
+    A100 = 80,
+    L40S = 89,
+    H100 = 90,
+    B200 = 100,
+    RTX = 120
+};
+
+static const struct {
+    const char *options;
+    uint64_t capability; /**< ten times the card's */
+    me_core_attention_kind kind;
+    const char *refused; /**< NULL: it is not */
+} cases[] = {
+    {TE, H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE, A100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE, 75, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "model.kv_channels=256", H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE "model.kv_channels=192", A100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "model.kv_channels=256", L40S, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "model.kv_channels=256", B200, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "model.kv_channels=264", H100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "model.kv_channels=100", H100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "train.deterministic_mode=true", H100, ME_CORE_ATTENTION_TE_FUSED,
+     NULL},
+    {TE "train.deterministic_mode=true", A100, ME_CORE_ATTENTION_TE_UNFUSED,
+     NULL},
+    {TE "train.deterministic_mode=true", B200, ME_CORE_ATTENTION_TE_FUSED,
+     NULL},
+    {TE "train.deterministic_mode=true model.attention_dropout=0.1", B200,
+     ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "train.deterministic_mode=true", RTX, ME_CORE_ATTENTION_TE_UNFUSED,
+     NULL},
+    {SINK, H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {SINK "train.deterministic_mode=true", H100, ME_CORE_ATTENTION_TE_UNFUSED,
+     NULL},
+    {TE "model.window_attention=true", H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE "model.window_attention=true model.attention_dropout=0.1", H100,
+     ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {LATENT, H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {LATENT, B200, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {LATENT, A100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {LATENT "model.qk_head_dim=96", H100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {LATENT "model.qk_head_dim=32 model.v_head_dim=64", H100,
+     ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE "model.kv_channels=256 impl.core_attention=te_fused", A100,
+     ME_CORE_ATTENTION_TE_FUSED,
+     "impl.core_attention = te_fused needs cuDNN's"},
+    {TE "model.kv_channels=256 impl.attention_backend=fused", A100,
+     ME_CORE_ATTENTION_TE_FUSED, "no attention is left"},
+    {TE "model.kv_channels=256 parallel.context=2", A100,
+     ME_CORE_ATTENTION_TE_FUSED, "parallel.context over 1 needs cuDNN's"},
+};
+
+static void test_attention__by_job_and_card(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_diag diag = {0};
+        me_config *config = job_with(cases[i].options);
+        const int32_t ranks = config->parallel.context == 2 ? 2 : 1;
+        me_status status = me_config_finish(config, ranks, &diag);
+        assert_string_equal(diag.text, "");
+        assert_int_equal(status, ME_OK);
+        status = me_framework_traits_of(config)->check_card(
+            config, cases[i].capability, &diag);
+        if (cases[i].refused != NULL) {
+            assert_int_equal(status, ME_ERR_CONFIG);
+            assert_non_null(strstr(diag.text, cases[i].refused));
+        } else {
+            assert_int_equal(status, ME_OK);
+        }
+        if (config->impl.core_attention != cases[i].kind) {
+            fail_msg("%s on %d: %d", cases[i].options, (int)cases[i].capability,
+                     (int)config->impl.core_attention);
+        }
+        me_config_destroy(config);
+    }
+}
+
+/* One back end alone is asked for, and it does not take the job on any card. */
+static void test_attention__none_is_left(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        TE "impl.attention_backend=fused model.kv_channels=100",
+        TE "impl.attention_backend=fused train.params_dtype=float32",
+        TE "impl.attention_backend=flash train.params_dtype=float32",
+        TE "impl.attention_backend=fused model.window_attention=true "
+           "model.attention_dropout=0.1",
+    };
+    for (size_t i = 0; i < COUNT_OF(jobs); i++) {
+        me_diag diag = {0};
+        me_config *config = job_with(jobs[i]);
+        assert_int_equal(me_config_finish(config, 1, &diag), ME_ERR_CONFIG);
+        assert_non_null(strstr(diag.text, "no attention is left"));
+        me_config_destroy(config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_attention__by_job_and_card),
+        cmocka_unit_test(test_attention__none_is_left),
+    };
+    return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
+}
