@@ -32,7 +32,7 @@ function(me_add_test name kind processes)
   add_test(NAME ${name} COMMAND ${ARGN})
   string(MD5 folder "${name}")
   string(SUBSTRING ${folder} 0 8 folder)
-  set_tests_properties(${name} PROPERTIES LABELS "${kind}" TIMEOUT 600
+  set_tests_properties(${name} PROPERTIES LABELS "${kind}" TIMEOUT 1200
     PROCESSORS ${processes} ENVIRONMENT
     "${ME_TEST_ENVIRONMENT};OMPI_MCA_orte_tmpdir_base=${PROJECT_BINARY_DIR}/mpi/${folder}")
 endfunction()
