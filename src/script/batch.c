@@ -112,8 +112,7 @@ static void take(me_batch *batch, const option *o, const char *name,
          "must be a whole number: of a range the one that will run");
 }
 
-/** Take options up to the first word that is none. @return its place */
-static int take_words(me_batch *batch, int argc, const char *const *argv)
+int me_batch_read_words(me_batch *batch, int argc, const char *const *argv)
 {
     me_slurm_words words = {
         .program = ME_SLURM_SBATCH, .argc = argc, .argv = argv};
@@ -137,11 +136,6 @@ static int take_words(me_batch *batch, int argc, const char *const *argv)
         }
     }
     return words.at;
-}
-
-int me_batch_read_words(me_batch *batch, int argc, const char *const *argv)
-{
-    return take_words(batch, argc, argv);
 }
 
 /** sbatch(1), "input environment variables". */
@@ -204,7 +198,7 @@ static void take_line(me_batch *batch, char *line)
         *to++ = '\0';
     }
     for (int at = 0; at < n; at++) {
-        at += take_words(batch, n - at, words + at);
+        at += me_batch_read_words(batch, n - at, words + at);
     }
 }
 

@@ -15,19 +15,25 @@ static bool is_impl(const me_config *config, me_cuda_graph impl)
     return config->train.cuda_graph_impl == impl;
 }
 
-/** normalize_cuda_graph_modules(): commas as good as blanks between. */
+/** The next name of `--cuda-graph-modules`, to which @p at moves: commas are as
+ *  good as blanks between (normalize_cuda_graph_modules()). @return its length;
+ *  0: there is none */
+static size_t next_module(const char **at)
+{
+    static const char between[] = " ,";
+    *at += strspn(*at, between);
+    return strcspn(*at, between);
+}
+
 static me_status check_modules(const me_config *config, me_diag *diag)
 {
     static const char known[] =
         "attn|mlp|moe|moe_router|moe_preprocess|mamba|full|full_iteration|"
         "full_iteration_inference";
-    static const char between[] = " ,";
     const char *at = config->train.cuda_graph_modules;
-    at += strspn(at, between);
-    while (*at != '\0') {
-        const size_t length = strcspn(at, between);
+    for (size_t n = next_module(&at); n > 0; at += n, n = next_module(&at)) {
         char word[sizeof config->train.cuda_graph_modules];
-        (void)snprintf(word, sizeof word, "%.*s", (int)length, at);
+        (void)snprintf(word, sizeof word, "%.*s", (int)n, at);
         if (!me_words_have(known, sizeof known - 1, word)) {
             return me_fail(diag, ME_ERR_CONFIG,
                            "train.cuda_graph_modules: no part of a layer is "
@@ -35,22 +41,17 @@ static me_status check_modules(const me_config *config, me_diag *diag)
                            "moe_preprocess, mamba and full are",
                            word);
         }
-        at += length + strspn(at + length, between);
     }
     return ME_OK;
 }
 
 bool me_config_captures(const me_config *config, const char *module)
 {
-    const size_t length = strlen(module);
     const char *at = config->train.cuda_graph_modules;
-    while (*at != '\0') {
-        const size_t word = strcspn(at, ", ");
-        if (word == length && strncmp(at, module, length) == 0) {
+    for (size_t n = next_module(&at); n > 0; at += n, n = next_module(&at)) {
+        if (n == strlen(module) && strncmp(at, module, n) == 0) {
             return true;
         }
-        at += word;
-        at += strspn(at, ", ");
     }
     return false;
 }

@@ -333,15 +333,14 @@ static me_status assume_collection(me_config *config, me_diag *diag)
 }
 
 /** Megatron-LM itself captures whole layers, whatever part is named. */
-static void derive_graphs(me_train_config *t)
+static void derive_graphs(me_config *config)
 {
+    me_train_config *t = &config->train;
     const bool is_part = t->cuda_graph_impl == ME_CUDA_GRAPH_TE &&
                          t->cuda_graph_modules[0] != '\0' &&
                          strcmp(t->cuda_graph_modules, "full") != 0;
-    t->cuda_graph_attention =
-        !is_part || strstr(t->cuda_graph_modules, "attn") != NULL;
-    t->cuda_graph_mlp =
-        !is_part || strstr(t->cuda_graph_modules, "mlp") != NULL;
+    t->cuda_graph_attention = !is_part || me_config_captures(config, "attn");
+    t->cuda_graph_mlp = !is_part || me_config_captures(config, "mlp");
     if (!t->cuda_graph_attention && !t->cuda_graph_mlp) {
         t->cuda_graph_impl = ME_CUDA_GRAPH_NONE; // of other parts: a note
     }
@@ -366,7 +365,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     me_status status = derive_parallel(config, num_processes, diag);
     derive_model(config);
     derive_offload(config);
-    derive_graphs(&config->train);
+    derive_graphs(config);
     me_config_derive_router(&config->moe);
     me_config_derive_routing(&config->moe);
     if (status == ME_OK) {
