@@ -168,9 +168,9 @@ static me_status use_srun(walk *w, const me_wrapper *wrapper,
     const me_wrapper_option *option =
         me_wrapper_option_find(wrapper, words->name, strlen(words->name));
     (void)snprintf(name, sizeof name, "--%s", words->name);
-    if (option == NULL ||
-        (me_slurm_is_named("het-group pack-group", words->name) &&
-         strcmp(words->value, "0") == 0)) {
+    if (option == NULL || ((strcmp(words->name, "het-group") == 0 ||
+                            strcmp(words->name, "pack-group") == 0) &&
+                           strcmp(words->value, "0") == 0)) {
         return ME_OK;
     }
     return use_option(w, wrapper, option,

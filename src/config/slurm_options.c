@@ -281,14 +281,3 @@ bool me_slurm_words_explain(const me_slurm_words *words, me_slurm_read read,
     }
     return false;
 }
-
-bool me_slurm_is_named(const char *names, const char *name)
-{
-    entry e = {.length = 0};
-    while (next_entry(&names, &e)) {
-        if (e.length == strlen(name) && strncmp(e.name, name, e.length) == 0) {
-            return true;
-        }
-    }
-    return false;
-}

@@ -64,7 +64,4 @@ me_slurm_read me_slurm_words_next(me_slurm_words *words);
 bool me_slurm_words_explain(const me_slurm_words *words, me_slurm_read read,
                             const char *word, char why_out[ME_SLURM_WHY]);
 
-/** Is @p name one of the names in @p names, with blanks between them? */
-bool me_slurm_is_named(const char *names, const char *name);
-
 #endif /* MEMEST_CONFIG_SLURM_OPTIONS_H */

@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "config/flags.h"
 #include "config/slurm.h"
 #include "config/slurm_options.h"
 
@@ -27,7 +28,7 @@ typedef enum use {
 } use;
 
 typedef struct option {
-    const char *names; /**< without dashes, blanks between them */
+    const char *names; /**< without dashes, bars between them */
     use use;
     size_t offset;
     size_t size;
@@ -46,15 +47,15 @@ typedef struct option {
 static const option options[] = {
     NUMBER_OF("nodes", nodes),
     NUMBER_OF("ntasks", tasks),
-    NUMBER_OF("ntasks-per-node tasks-per-node", tasks_per_node),
-    NUMBER_OF("ntasks-per-gpu ntasks-per-tres", tasks_per_gpu),
+    NUMBER_OF("ntasks-per-node|tasks-per-node", tasks_per_node),
+    NUMBER_OF("ntasks-per-gpu|ntasks-per-tres", tasks_per_gpu),
     NUMBER_OF("cpus-per-task", cpus_per_task),
     NUMBER_OF("array", first_of_array),
     TEXT_OF("gres", gres),
     TEXT_OF("gpus", gpus),
     TEXT_OF("constraint", constraint),
     TEXT_OF("gpus-per-node", gpus_per_node),
-    TEXT_OF("gpus-per-task tres-per-task", gpus_per_task),
+    TEXT_OF("gpus-per-task|tres-per-task", gpus_per_task),
     TEXT_OF("job-name", name),
     TEXT_OF("nodelist", node_list),
     TEXT_OF("partition", partition),
@@ -68,7 +69,7 @@ static const option options[] = {
 static const option *find_option(const char *name)
 {
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (me_slurm_is_named(options[i].names, name)) {
+        if (me_words_have(options[i].names, strlen(options[i].names), name)) {
             return &options[i];
         }
     }
