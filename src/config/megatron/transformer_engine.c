@@ -101,15 +101,25 @@ static me_status fail_backend(const me_config *config, me_diag *diag)
                        (int)config->impl.attention_backend));
 }
 
+/** Is a kernel left on this card that keeps no scores: cuDNN's, or flash-attn's
+ *  where it is asked for, which takes heads and determinism as they are? */
+static bool has_kernel_on(const me_config *config, uint64_t capability)
+{
+    return config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH
+               ? capability >= AMPERE
+               : can_be_fused_on(config, capability);
+}
+
 me_status me_config_settle_attention(me_config *config, uint64_t capability,
                                      me_diag *diag)
 {
     if (!uses_te(config) ||
         config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED ||
-        can_be_fused_on(config, capability)) {
+        has_kernel_on(config, capability)) {
         return ME_OK;
     }
-    if (config->impl.attention_backend == ME_ATTENTION_BACKEND_FUSED) {
+    if (config->impl.attention_backend == ME_ATTENTION_BACKEND_FUSED ||
+        config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH) {
         return fail_backend(config, diag);
     }
     if (config->parallel.context > 1 ||

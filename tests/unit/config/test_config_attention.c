@@ -61,6 +61,13 @@ static const struct {
      "impl.core_attention = te_fused needs cuDNN's"},
     {TE "model.kv_channels=256 impl.attention_backend=fused", A100,
      ME_CORE_ATTENTION_TE_FUSED, "no attention is left"},
+    {TE "model.kv_channels=256 impl.attention_backend=flash", A100,
+     ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE "train.deterministic_mode=true impl.attention_backend=flash "
+        "parallel.context=2",
+     A100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE "impl.attention_backend=flash", 75, ME_CORE_ATTENTION_TE_FUSED,
+     "no attention is left"},
     {TE "model.kv_channels=256 parallel.context=2", A100,
      ME_CORE_ATTENTION_TE_FUSED, "parallel.context over 1 needs cuDNN's"},
 };
