@@ -8,10 +8,12 @@ steps_done=
 steps_failed=0
 steps_started=$(date +%s)
 
-# step TITLE command…: run it; remember how it went and go on.
+# step TITLE command…: run it; remember how it went and go on. What it adds to
+# $step_note, lines, stands below it in the summary.
 step() {
     steps_title=$1
     shift
+    step_note=
     printf '\n== %s: %s\n' "$name" "$steps_title"
     steps_at=$(date +%s)
     if "$@"; then
@@ -22,7 +24,7 @@ step() {
     fi
     steps_done="$steps_done$(printf '%-6s %5ds  %s' "$steps_verdict" \
         $(($(date +%s) - steps_at)) "$steps_title")
-"
+$step_note"
     [ "$steps_verdict" = ok ]
 }
 
