@@ -131,6 +131,15 @@ static const me_op fused_op =
     ME_OP("bias_dropout_add", NULL, ME_COST(COMPILED, 1, 2, 2),
           "CompiledFunctionBackward", .backward = fused_backward);
 
+/** AOTAutograd saves what some gradient is made of: the residual's is the incoming
+ *  one, whatever was masked. So it is where a checkpoint's first run has the tape on
+ *  for this step alone and there is no bias. */
+static bool gradient_needs_mask(const me_node *node)
+{
+    return node != NULL && (node->edges[BDA_X].node != NULL ||
+                            node->edges[BDA_BIAS].node != NULL);
+}
+
 me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
                                      me_tensor *bias, me_tensor *residual,
                                      double p)
@@ -144,13 +153,15 @@ me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
     me_tensor *mask = NULL;
     if (p > 0) {
         seed = me_empty(e, "seed", ME_DTYPE_INT64, ME_SHAPE(1));
+    }
+    if (p > 0 && gradient_needs_mask(node)) {
         mask = me_empty_like_as(e, "dropout.mask", x, ME_DTYPE_BOOL);
         me_save(e, node, 0, mask);
     }
     me_tensor *y = me_kernel_like(e, &fused_op, ME_TENSORS(x, mask));
     me_compiled_run(e, ME_COMPILED_BIAS_DROPOUT_ADD, residual);
     if (node != NULL) {
-        node->data.flag = p > 0;
+        node->data.flag = mask != NULL;
     }
     me_drop(e, seed);
     me_drop(e, mask);

@@ -19,7 +19,8 @@ me_tensor *me_dropout(me_engine *e, me_tensor *x, double p);
 
 /**
  * The compiled `residual + dropout(x + bias)`: one output, and with dropout
- * the mask, which is all that it saves.
+ * the mask, which is all that it saves, and only if @p x or @p bias wants a
+ * gradient.
  *
  * @param bias  NULL if there is none
  */

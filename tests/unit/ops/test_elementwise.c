@@ -304,6 +304,24 @@ static void test_elementwise__fused_bias_dropout_add(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* The residual's gradient alone needs no mask; no gradient needs none either. */
+static void test_elementwise__fused_dropout_of_a_constant(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+
+    const me_frame frame = me_enter(e);
+    me_tensor *x = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(4, 3));
+    me_tensor *residual = leaf(e);
+    (void)me_test_events_take(events);
+    me_tensor *y = me_fused_bias_dropout_add(e, x, NULL, residual, 0.1);
+    EXPECT_EVENTS(events, "+8 +24 -8");
+    assert_string_equal(test_backward(events, y), "+24"); /* a clone */
+    me_fused_bias_dropout_add(e, x, NULL, x, 0.1);
+    EXPECT_EVENTS(events, "+8 +24 -8");
+    me_leave(e, frame, NULL);
+}
+
 static void test_elementwise__fused_add_without_dropout(void **state)
 {
     me_test_events *events = *state;
@@ -452,6 +470,7 @@ int main(void)
         ENGINE_TEST(test_elementwise__dropout),
         ENGINE_TEST(test_elementwise__dropout_off_the_tape),
         ENGINE_TEST(test_elementwise__fused_bias_dropout_add),
+        ENGINE_TEST(test_elementwise__fused_dropout_of_a_constant),
         ENGINE_TEST(test_elementwise__fused_add_without_dropout),
         ENGINE_TEST(test_elementwise__compiled_bias_gradient_in_parts),
         ENGINE_TEST(test_elementwise__both_operands_are_broadcast),
