@@ -12,6 +12,7 @@ enum {
     /** Pairs that one block sorts, with a byte of temporary. */
     SINGLE_TILE = 256 * 9,
     /** Tiles of selections and scans; documented in docs/accounting.md. */
+    REDUCE_TILE = 256 * 16, /**< one block sums so many, without partial sums */
     SELECT_TILE = 3584,
     SCAN_TILE = 896,
     LOOK_BACK_PADDING = 32
@@ -186,7 +187,8 @@ me_tensor *me_nonzero(me_engine *e, uint64_t n, uint64_t selected)
     me_tensor *count = me_scratch(e, "nonzero.count", 4);
     // Partial sums of five blocks for each of eight that fit an SM.
     const uint64_t blocks = UINT64_C(8) * 5 * card->multiprocessors;
-    me_temporary(e, "cub.reduce", me_round_up(4 * blocks, 256) + 255);
+    me_temporary(e, "cub.reduce",
+                 n <= REDUCE_TILE ? 1 : me_round_up(4 * blocks, 256) + 255);
     me_tensor *found =
         me_empty(e, "nonzero", ME_DTYPE_INT64, ME_SHAPE(selected, 2));
     const uint64_t tiles = me_div_up(n, SELECT_TILE) + LOOK_BACK_PADDING;

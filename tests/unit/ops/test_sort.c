@@ -106,6 +106,20 @@ static void test_sort__accumulated_values(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* One block counts up to 4096 flags, more are counted in parts: 8 x 5 blocks of 132
+ * multiprocessors, 21120 bytes, 21248 by 256, and 255. */
+static void test_sort__places_of_what_is_not_zero(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_frame frame = me_enter(e);
+    me_drop(e, me_nonzero(e, 4096, 2));
+    EXPECT_EVENTS(events, "+4 +1 -1 +32 +1023 -1023 -4 -32");
+    me_drop(e, me_nonzero(e, 4097, 2));
+    EXPECT_EVENTS(events, "+4 +21503 -21503 +32 +1023 -1023 -4 -32");
+    me_leave(e, frame, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +128,7 @@ int main(void)
         ENGINE_TEST(test_sort__accumulated_indices),
         ENGINE_TEST(test_sort__deterministic_pairs),
         ENGINE_TEST(test_sort__accumulated_values),
+        ENGINE_TEST(test_sort__places_of_what_is_not_zero),
     };
     return cmocka_run_group_tests_name("sort", tests, NULL, NULL);
 }
