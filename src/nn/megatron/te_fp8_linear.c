@@ -115,27 +115,6 @@ static me_tensor *multiply(me_nn *nn, const me_linear *linear,
     return y;
 }
 
-/** The output over the tensor ranks. @param scattered  where it has arrived, or
- *  NULL @return it, with @p product_out to be dropped once the input has gone; or
- *  NULL there */
-static me_tensor *reduce(me_nn *nn, const me_linear *linear, me_tensor *y,
-                         me_tensor *scattered, me_tensor **product_out)
-{
-    *product_out = NULL;
-    if (scattered != NULL) {
-        *product_out = y;
-        return scattered;
-    }
-    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
-        *product_out = y;
-        return me_reduce_scatter_first(nn->e, nn->comm, ME_GROUP_TENSOR, y);
-    }
-    if (linear->is_row_parallel && me_te_is_tensor_parallel(nn, linear)) {
-        me_te_sum_over_ranks(nn, y, false);
-    }
-    return y;
-}
-
 static me_node *record(me_nn *nn, const me_op *op, const me_linear *linear,
                        me_tensor *x)
 {
@@ -238,20 +217,6 @@ static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
                            (me_dtype)weight->dtype, weight->shape, rows);
 }
 
-/** The rows of a gathered input's gradient, or the sum of all ranks'. */
-static me_tensor *reduce_gradient(me_nn *nn, const me_linear *linear,
-                                  me_tensor *dx)
-{
-    if (gathers(nn, linear)) {
-        return me_reduce_scatter_first_async(nn->e, nn->comm, ME_GROUP_TENSOR,
-                                             dx);
-    }
-    if (!linear->is_row_parallel && me_te_is_tensor_parallel(nn, linear)) {
-        me_te_sum_over_ranks(nn, dx, true);
-    }
-    return dx;
-}
-
 /** The input of all ranks for the weight's gradient, under way. */
 static me_quantized gather_input(me_nn *nn, const me_linear *linear,
                                  const me_tensor *like,
@@ -311,7 +276,7 @@ static me_tensor *multiply_backward(me_node *node, const me_tensor *part,
     me_tensor *dx = NULL;
     *full_out = input_gradient(nn, linear, gy, like, &dx);
     if (dx == NULL && *full_out != NULL) {
-        dx = reduce_gradient(nn, linear, *full_out);
+        dx = me_te_reduce_input_gradient(nn, linear, *full_out);
     }
     me_fp8_gathered(nn, &gathering);
     transpose(linear, part, gy, &total, gradient);
@@ -392,7 +357,8 @@ me_tensor *me_te_fp8_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
     me_tensor *whole = NULL;
     me_tensor *scattered = NULL;
     me_tensor *unreduced = multiply(nn, linear, x, columns, &made, &scattered);
-    me_tensor *y = reduce(nn, linear, unreduced, scattered, &whole);
+    me_tensor *y =
+        me_te_reduce_output(nn, linear, unreduced, scattered, &whole);
     me_save(e, node, SAVED_INPUT, is_kept ? x : NULL);
     me_save(e, node, SAVED_WEIGHT, linear->weight->tensor);
     if (!is_kept) {

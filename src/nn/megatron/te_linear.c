@@ -30,11 +30,47 @@ me_tensor *me_te_gather(me_nn *nn, const me_tensor *x)
     return me_all_gather_first(nn->e, nn->comm, ME_GROUP_TENSOR, x);
 }
 
-void me_te_sum_over_ranks(me_nn *nn, const me_tensor *x, bool is_async)
+/** In place. @param is_async  nobody waits */
+static void sum_over_ranks(me_nn *nn, const me_tensor *x, bool is_async)
 {
     me_communicate(nn->e, nn->comm,
                    (me_call){ME_GROUP_TENSOR, ME_COLLECTIVE_ALL_REDUCE,
                              x->dtype, me_numel(x), -1, is_async});
+}
+
+me_tensor *me_te_reduce_output(me_nn *nn, const me_linear *linear,
+                               me_tensor *product, me_tensor *scattered,
+                               me_tensor **whole_out)
+{
+    const bool scatters =
+        linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear);
+    *whole_out = scatters ? product : NULL;
+    if (scatters) {
+        return scattered != NULL
+                   ? scattered
+                   : me_reduce_scatter_first(nn->e, nn->comm, ME_GROUP_TENSOR,
+                                             product);
+    }
+    if (linear->is_row_parallel && me_te_is_tensor_parallel(nn, linear)) {
+        sum_over_ranks(nn, product, false);
+    }
+    return product;
+}
+
+me_tensor *me_te_reduce_input_gradient(me_nn *nn, const me_linear *linear,
+                                       me_tensor *dx)
+{
+    if (linear->is_row_parallel) {
+        return dx;
+    }
+    if (me_te_is_sequence_parallel(nn, linear)) {
+        return me_reduce_scatter_first_async(nn->e, nn->comm, ME_GROUP_TENSOR,
+                                             dx);
+    }
+    if (me_te_is_tensor_parallel(nn, linear)) {
+        sum_over_ranks(nn, dx, true);
+    }
+    return dx;
 }
 
 /** WeightGradStore keeps the product's own operands. */
@@ -142,13 +178,8 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                         .workspace = me_te_dgrad_workspace(linear)},
         (me_dtype)gy[0]->dtype, me_shape_with_last(&all, me_dim(weight, 1)),
         me_dim(weight, 0));
-    me_tensor *full = NULL;
-    if (gathered_x != NULL) {
-        full = dx;
-        dx = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
-    } else if (!is_row && me_te_is_tensor_parallel(nn, linear)) {
-        me_te_sum_over_ranks(nn, dx, true);
-    }
+    me_tensor *full = dx;
+    dx = me_te_reduce_input_gradient(nn, linear, full);
     me_tensor *dw = me_te_weight_gradient(
         nn, node, LINEAR_WEIGHT,
         gathered_x != NULL && keeps_gathered(nn) ? gathered_x : x, total_gy,
@@ -161,7 +192,9 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     gx[LINEAR_WEIGHT] =
         me_te_returned_gradient(nn, node, LINEAR_WEIGHT, linear, dw);
     gx[LINEAR_X] = me_te_op_view(e, dx); // dgrad.view(inp_shape)
-    me_drop(e, full);
+    if (full != dx) {
+        me_drop(e, full);
+    }
 }
 
 static const me_op linear_op = {.node = "_LinearBackward",
@@ -203,17 +236,10 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
     const bool gathers =
         !linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear);
     me_tensor *scattered = me_te_scattered(nn, linear, x);
-    me_tensor *y = multiply(nn, linear, x, gathers);
-    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
-        me_tensor *product = y;
-        y = scattered != NULL ? scattered
-                              : me_reduce_scatter_first(
-                                    e, nn->comm, ME_GROUP_TENSOR, product);
-        me_drop(e, product);
-    } else if (linear->is_row_parallel &&
-               me_te_is_tensor_parallel(nn, linear)) {
-        me_te_sum_over_ranks(nn, y, false);
-    }
+    me_tensor *product = multiply(nn, linear, x, gathers);
+    me_tensor *whole = NULL;
+    me_tensor *y = me_te_reduce_output(nn, linear, product, scattered, &whole);
+    me_drop(e, whole);
     me_save(e, node, LINEAR_SAVED_INPUT, x);
     me_save(e, node, LINEAR_SAVED_WEIGHT, weight);
     if (node != NULL) {
@@ -289,17 +315,9 @@ static me_tensor *norm_linear_dgrad(me_nn *nn, const me_linear *linear,
                         (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
                                         .workspace = workspace},
                         dtype, shape, me_dim(weight, 0));
-    if (scattered != NULL) {
-        return scattered;
-    }
-    if (me_te_is_sequence_parallel(nn, linear)) {
-        return me_reduce_scatter_first_async(nn->e, nn->comm, ME_GROUP_TENSOR,
-                                             *full_out);
-    }
-    if (me_te_is_tensor_parallel(nn, linear)) {
-        me_te_sum_over_ranks(nn, *full_out, true);
-    }
-    return *full_out;
+    return scattered != NULL
+               ? scattered
+               : me_te_reduce_input_gradient(nn, linear, *full_out);
 }
 
 static void norm_linear_backward(me_engine *e, me_node *node,

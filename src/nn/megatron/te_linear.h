@@ -30,8 +30,30 @@ bool me_te_is_tensor_parallel(const me_nn *nn, const me_linear *linear);
 /** The rows of all tensor ranks: (s/t, b, h) to (s, b, h), a new variable. */
 me_tensor *me_te_gather(me_nn *nn, const me_tensor *x);
 
-/** @p x summed over the tensor ranks in place. @param is_async  nobody waits */
-void me_te_sum_over_ranks(me_nn *nn, const me_tensor *x, bool is_async);
+/**
+ * A forward's output over the tensor ranks: of a row-parallel layer its rows are
+ * scattered, or it is summed in place.
+ *
+ * @param product    of the layer: (s, b, h)
+ * @param scattered  where its rows arrive beside the product (a user buffer's),
+ *                   or NULL
+ * @param whole_out  @p product, to be dropped, where the output is another
+ *                   variable; else NULL
+ * @return (s/t, b, h) of scattered rows, else @p product
+ */
+me_tensor *me_te_reduce_output(me_nn *nn, const me_linear *linear,
+                               me_tensor *product, me_tensor *scattered,
+                               me_tensor **whole_out);
+
+/**
+ * An input's gradient over the tensor ranks, under way: of a column-parallel
+ * layer whose input's rows were gathered they are scattered, else it is summed in
+ * place.
+ *
+ * @return a new variable of scattered rows, else @p dx
+ */
+me_tensor *me_te_reduce_input_gradient(me_nn *nn, const me_linear *linear,
+                                       me_tensor *dx);
 
 /**
  * A weight's gradient: into the main gradient, a tensor, or later where the

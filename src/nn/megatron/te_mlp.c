@@ -68,21 +68,6 @@ static me_tensor *product(me_nn *nn, me_kernel_class kernel, const me_tensor *x,
         me_dim(weight, is_forward ? 1 : 0));
 }
 
-/** ReduceScatter's or AllReduce's of what the tensor ranks have parts of. */
-static me_tensor *reduce(me_nn *nn, const me_linear *linear, me_tensor *x)
-{
-    if (me_te_is_sequence_parallel(nn, linear)) {
-        me_tensor *y =
-            me_reduce_scatter_first(nn->e, nn->comm, ME_GROUP_TENSOR, x);
-        me_drop(nn->e, x);
-        return y;
-    }
-    if (me_te_is_tensor_parallel(nn, linear)) {
-        me_te_sum_over_ranks(nn, x, false);
-    }
-    return x;
-}
-
 /** fc2, and the reduction behind it. @return the gradient of the activation */
 static me_tensor *fc2_backward(me_nn *nn, me_node *node, const me_linear *fc2,
                                me_tensor *gy, me_tensor **gx)
@@ -127,12 +112,7 @@ static me_tensor *fc1_backward(me_nn *nn, const me_node *node,
     me_main_grad_get(nn, fc1->weight->tensor);
     me_tensor *total = gathers ? me_te_gather(nn, normed) : NULL;
     me_tensor *full = product(nn, ME_KERNEL_LINEAR_DGRAD, gu, fc1);
-    me_tensor *dn = full;
-    if (gathers) {
-        dn = me_reduce_scatter_first_async(e, nn->comm, ME_GROUP_TENSOR, full);
-    } else if (me_te_is_tensor_parallel(nn, fc1)) {
-        me_te_sum_over_ranks(nn, full, true);
-    }
+    me_tensor *dn = me_te_reduce_input_gradient(nn, fc1, full);
     me_tensor *dw = me_te_weight_gradient(
         nn, node, INPUT_FC1_WEIGHT, total == NULL ? normed : total, gu, fc1);
     me_launch_stream_waits(e);
@@ -236,7 +216,10 @@ static me_tensor *run(me_nn *nn, const me_mlp *mlp, me_tensor *x)
     me_save(e, node, SAVED_ACTIVATION, a);
     me_save(e, node, SAVED_FC2_WEIGHT, fc2->weight->tensor);
     me_drop(e, a);
-    return me_leave(e, frame, me_output(e, node, reduce(nn, fc2, y)));
+    me_tensor *whole = NULL;
+    me_tensor *reduced = me_te_reduce_output(nn, fc2, y, NULL, &whole);
+    me_drop(e, whole);
+    return me_leave(e, frame, me_output(e, node, reduced));
 }
 
 me_tensor *me_te_fused_mlp(me_nn *nn, const me_mlp *mlp, me_tensor *x)
