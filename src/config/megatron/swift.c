@@ -284,29 +284,18 @@ static me_status add_rules(me_leaf_list *list, const me_config *config,
 {
     const me_yaml_leaf *optimizer = me_leaf_list_find(list, "optimizer");
 
-    const struct {
-        bool is_there;
-        const char *key;
-        const char *value;
-    } rows[] = {
+    const me_leaf_setting rows[] = {
         {optimizer != NULL && optimizer->n_values == 1 &&
              strstr(optimizer->values[0], "muon") != NULL,
-         "use_distributed_optimizer", "false"},
+         "use_distributed_optimizer", "false", .gives_way = false},
         {config->moe.num_experts == 0 &&
              me_leaf_list_find(list, "num_experts") == NULL,
-         "expert_model_parallel_size", "1"},
-        {is_true(list, "use_megatron_fsdp"), "ckpt_format", "fsdp_dtensor"},
+         "expert_model_parallel_size", "1", .gives_way = false},
+        {is_true(list, "use_megatron_fsdp"), "ckpt_format", "fsdp_dtensor",
+         .gives_way = false},
     };
-
-    me_status status = ME_OK;
-    for (size_t i = 0; status == ME_OK && i < sizeof rows / sizeof *rows; i++) {
-        if (rows[i].is_there) {
-            me_leaf_list_remove(list, rows[i].key);
-            status = me_leaf_list_add(list, rows[i].key, &rows[i].value, 1,
-                                      where, diag);
-        }
-    }
-    return status;
+    return me_leaf_list_settle(list, rows, sizeof rows / sizeof *rows, where,
+                               diag);
 }
 
 /** A row's tokens are a multiple of this: utils.py, get_padding_to(), and of
@@ -456,10 +445,10 @@ me_status me_swift_read(me_config *config, int argc, const char *const *argv,
     if (status == ME_OK) {
         status = add_words(&list, argc - at, argv + at, diag);
     }
-    if (status == ME_OK && is_rlhf &&
-        me_leaf_list_find(&list, "rlhf_type") == NULL) {
-        static const char *const dpo[] = {"dpo"};
-        status = me_leaf_list_add(&list, "rlhf_type", dpo, 1, where, diag);
+    if (status == ME_OK) {
+        const me_leaf_setting rlhf = {is_rlhf, "rlhf_type", "dpo",
+                                      .gives_way = true};
+        status = me_leaf_list_settle(&list, &rlhf, 1, where, diag);
     }
     if (status == ME_OK) {
         status = read_list(&list, config, diag);

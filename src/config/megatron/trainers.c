@@ -150,7 +150,8 @@ me_status me_leaf_list_add_number(me_leaf_list *list, const char *path,
     return me_leaf_list_add(list, path, &value, 1, where, diag);
 }
 
-void me_leaf_list_remove(me_leaf_list *list, const char *path)
+/** Take away all leaves of that path. */
+static void remove_leaves(me_leaf_list *list, const char *path)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->yaml.count; i++) {
@@ -159,6 +160,31 @@ void me_leaf_list_remove(me_leaf_list *list, const char *path)
         }
     }
     list->yaml.count = kept;
+}
+
+static bool is_said(const me_leaf_list *list, const char *key)
+{
+    for (size_t i = 0; i < list->yaml.count; i++) {
+        if (me_leaf_is_named(&list->yaml.leaves[i], key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+me_status me_leaf_list_settle(me_leaf_list *list, const me_leaf_setting *rows,
+                              size_t count, const char *where, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && i < count; i++) {
+        const me_leaf_setting *row = &rows[i];
+        if (!row->holds || (row->gives_way && is_said(list, row->key))) {
+            continue;
+        }
+        remove_leaves(list, row->key);
+        status = me_leaf_list_add(list, row->key, &row->value, 1, where, diag);
+    }
+    return status;
 }
 
 const me_yaml_leaf *me_leaf_list_find(const me_leaf_list *list,
@@ -220,13 +246,16 @@ me_status me_leaf_list_add_model(me_leaf_list *list, const me_config *config,
         const me_option *option = me_option_find(rows[i].option);
         me_option_format(option, config, &text);
         const char *value = me_str_text(&text);
-        if (me_str_status(&text) != ME_OK) {
-            status = me_fail(diag, ME_ERR_NOMEM, "no memory for arguments");
-        } else if (strcmp(value, "0") != 0 && strcmp(value, "none") != 0 &&
-                   strcmp(value, "false") != 0) {
-            status =
-                me_leaf_list_add(list, rows[i].key, &value, 1, where, diag);
-        }
+        const me_leaf_setting row = {
+            .holds = strcmp(value, "0") != 0 && strcmp(value, "none") != 0 &&
+                     strcmp(value, "false") != 0,
+            .key = rows[i].key,
+            .value = value,
+            .gives_way = true,
+        };
+        status = me_str_status(&text) == ME_OK
+                     ? me_leaf_list_settle(list, &row, 1, where, diag)
+                     : me_fail(diag, ME_ERR_NOMEM, "no memory for arguments");
         me_str_fini(&text);
     }
     return status;

@@ -98,8 +98,22 @@ me_status me_leaf_list_add_number(me_leaf_list *list, const char *path,
                                   uint64_t number, const char *where,
                                   me_diag *diag) ME_MUST_CHECK;
 
-/** Take away all leaves of that path. */
-void me_leaf_list_remove(me_leaf_list *list, const char *path);
+/** A key that a trainer sets where a condition holds. */
+typedef struct me_leaf_setting {
+    bool holds;
+    const char *key;
+    const char *value;
+    bool gives_way; /**< to what the arguments say; else it goes over them */
+} me_leaf_setting;
+
+/**
+ * Add what a trainer sets, row by row. Local.
+ *
+ * @return as me_leaf_list_add()
+ */
+me_status me_leaf_list_settle(me_leaf_list *list, const me_leaf_setting *rows,
+                              size_t count, const char *where,
+                              me_diag *diag) ME_MUST_CHECK;
 
 /** The last leaf of that path, or NULL. */
 const me_yaml_leaf *me_leaf_list_find(const me_leaf_list *list,
@@ -119,8 +133,8 @@ me_status me_leaf_list_check_numbers(const me_leaf_list *list,
                                      const char *const *paths,
                                      me_diag *diag) ME_MUST_CHECK;
 
-/** Add what the model has and flags of Megatron-LM's ask for: experts, latent
- *  attention. */
+/** Add what the model has and flags of Megatron-LM's ask for, unless the
+ *  arguments say it: experts, latent attention. */
 me_status me_leaf_list_add_model(me_leaf_list *list, const me_config *config,
                                  const char *where,
                                  me_diag *diag) ME_MUST_CHECK;

@@ -221,64 +221,40 @@ static me_status add_shape(const me_leaf_list *all, me_leaf_list *picked,
                      tokens);
 }
 
-/** verl's own rule: no sequence parallelism in a tensor group of one. */
-static me_status add_sequence_parallel(const me_leaf_list *all,
-                                       me_leaf_list *picked, me_diag *diag)
-{
-    static const char *const yes[] = {"true"};
-    static const char path[] =
-        "actor_rollout_ref.actor.megatron.sequence_parallel";
-    const bool is_split = number(all,
-                                 "actor_rollout_ref.actor.megatron."
-                                 "tensor_model_parallel_size",
-                                 1) > 1;
-    return is_split && me_leaf_list_find(all, path) == NULL
-               ? me_leaf_list_add(picked, "sequence_parallel", yes, 1, where,
-                                  diag)
-               : ME_OK;
-}
-
 /** The model's configuration is made without Megatron-LM's command line, by
  *  mbridge (core/llm_bridge.py) or verl's own converter
  *  (models/mcore/config_converter.py): of TransformerConfig's fusions they turn
  *  on few, and experts' auxiliary loss off. Megatron-Bridge, without
- *  vanilla_mbridge, turns fusions on. */
+ *  vanilla_mbridge, turns fusions on. Sequence parallelism is verl's own default
+ *  of a tensor group of several. */
 static me_status add_configuration(const me_leaf_list *all,
                                    me_leaf_list *picked,
                                    const me_config *config, me_diag *diag)
 {
     const bool has_experts = config->moe.num_experts > 0;
+    const bool is_split = number(all,
+                                 "actor_rollout_ref.actor.megatron."
+                                 "tensor_model_parallel_size",
+                                 1) > 1;
     const bool is_own =
         !is_true(all, "actor_rollout_ref.actor.megatron.use_mbridge", true);
     const bool is_plain =
         is_own ||
         is_true(all, "actor_rollout_ref.actor.megatron.vanilla_mbridge", true);
 
-    const struct {
-        bool is_there;
-        const char *key;
-        const char *value;
-    } rows[] = {
-        {is_plain, "gradient_accumulation_fusion", "false"},
-        {is_plain, "apply_rope_fusion", "false"},
-        {is_plain && !has_experts, "bias_activation_fusion", "false"},
-        {is_plain && !has_experts, "bias_dropout_fusion", "false"},
+    const me_leaf_setting rows[] = {
+        {is_split, "sequence_parallel", "true", .gives_way = true},
+        {is_plain, "gradient_accumulation_fusion", "false", .gives_way = true},
+        {is_plain, "apply_rope_fusion", "false", .gives_way = true},
+        {is_plain && !has_experts, "bias_activation_fusion", "false",
+         .gives_way = true},
+        {is_plain && !has_experts, "bias_dropout_fusion", "false",
+         .gives_way = true},
         {has_experts && !(is_own && config->model.multi_latent_attention),
-         "moe_router_load_balancing_type", "none"},
+         "moe_router_load_balancing_type", "none", .gives_way = true},
     };
-
-    me_status status = ME_OK;
-    for (size_t i = 0; status == ME_OK && i < sizeof rows / sizeof *rows; i++) {
-        bool is_said = !rows[i].is_there;
-        for (size_t k = 0; k < picked->yaml.count; k++) {
-            is_said |= me_leaf_is_named(&picked->yaml.leaves[k], rows[i].key);
-        }
-        if (!is_said) {
-            status = me_leaf_list_add(picked, rows[i].key, &rows[i].value, 1,
-                                      where, diag);
-        }
-    }
-    return status;
+    return me_leaf_list_settle(picked, rows, sizeof rows / sizeof *rows, where,
+                               diag);
 }
 
 /** What the actor's model is given over its config.json. */
@@ -444,9 +420,6 @@ static me_status read_lists(const me_leaf_list *all, me_leaf_list *picked,
     }
     if (status == ME_OK) {
         status = add_shape(all, picked, config, diag);
-    }
-    if (status == ME_OK) {
-        status = add_sequence_parallel(all, picked, diag);
     }
     if (status == ME_OK) {
         status = add_configuration(all, picked, config, diag);
