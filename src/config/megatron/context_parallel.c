@@ -43,8 +43,9 @@ static me_status check_backend(const me_config *config, me_diag *diag)
     return me_fail(diag, ME_ERR_CONFIG,
                    "parallel.context = %d: Transformer Engine's unfused "
                    "attention refuses context parallelism; its fused one needs "
-                   "train.params_dtype = bfloat16 or float16 and heads of a "
-                   "multiple of 8 columns up to 256",
+                   "train.params_dtype = bfloat16 or float16, heads of a "
+                   "multiple of 8 columns up to 256, and "
+                   "model.attention_dropout = 0 with model.window_attention",
                    (int)config->parallel.context);
 }
 
@@ -72,6 +73,21 @@ static me_status check_dropout(const me_config *config, me_diag *diag)
     return me_fail(diag, ME_ERR_CONFIG,
                    "parallel.cp_comm_type = all_gather: cuDNN's attention "
                    "has no dropout with it; model.attention_dropout must be 0");
+}
+
+/** Transformer Engine's ring knows no window. */
+static me_status check_window(const me_config *config, me_diag *diag)
+{
+    if (!is_on(config) || !config->model.window_attention ||
+        config->parallel.cp_comm_type == ME_CP_COMM_A2A ||
+        config->parallel.cp_comm_type == ME_CP_COMM_ALL_GATHER) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "parallel.cp_comm_type = %s: Transformer Engine takes no "
+                   "model.window_attention = true with it, only with a2a or "
+                   "all_gather",
+                   comm_type(config));
 }
 
 static me_status check_hierarchy(const me_config *config, me_diag *diag)
@@ -113,7 +129,7 @@ static me_status check_heads(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_context_rules[] = {
-    check_backend,   check_softmax, check_dropout,
+    check_backend,   check_softmax, check_dropout, check_window,
     check_hierarchy, check_heads,   NULL,
 };
 
@@ -151,32 +167,10 @@ static me_status settle_sizes(me_config *config, const me_flag_use *sizes,
                          diag);
 }
 
-/** "128,0": Transformer Engine's ring knows no window. */
-static me_status settle_window(const me_config *config, me_diag *diag)
-{
-    if (!is_on(config) || config->parallel.cp_comm_type == ME_CP_COMM_A2A ||
-        config->parallel.cp_comm_type == ME_CP_COMM_ALL_GATHER) {
-        return ME_OK;
-    }
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "--window-size: Transformer Engine takes no sliding window "
-                   "with --cp-comm-type %s: it must be a2a or all_gather",
-                   comm_type(config));
-}
-
 me_status me_megatron_settle_context(me_config *config,
                                      const me_flag_uses *uses, me_diag *diag)
 {
     const me_flag_use *sizes =
         me_flag_use_find(uses, "--hierarchical-context-parallel-sizes");
-    const me_status status =
-        sizes == NULL ? ME_OK : settle_sizes(config, sizes, diag);
-    const me_flag_use *window = me_flag_use_find(uses, "--window-size");
-    if (status != ME_OK || window == NULL || window->n_values != 1) {
-        return status;
-    }
-    const char *left = window->values[0] + strspn(window->values[0], "([");
-    return strncmp(left, "-1", 2) == 0
-               ? me_config_set(config, "model.window_attention", "false", diag)
-               : settle_window(config, diag);
+    return sizes == NULL ? ME_OK : settle_sizes(config, sizes, diag);
 }

@@ -54,6 +54,25 @@ static me_status add(reading *r, const me_yaml_leaf *leaf, const char *word)
                : me_fail(r->diag, ME_ERR_NOMEM, "no memory for a job's words");
 }
 
+/** `--flag value`, and `--flag=-1e-5`: what begins as a flag does is taken for
+ *  none in the same word alone. */
+static me_status add_value(reading *r, const me_yaml_leaf *leaf,
+                           const char *name, const char *value)
+{
+    if (value[0] != '-') {
+        const me_status status = add(r, leaf, name);
+        return status == ME_OK ? add(r, leaf, value) : status;
+    }
+    me_str word = {0};
+    me_str_printf(&word, "%s=%s", name, value);
+    const me_status status =
+        me_str_status(&word) == ME_OK
+            ? add(r, leaf, me_str_text(&word))
+            : me_fail(r->diag, ME_ERR_NOMEM, "no memory for a job's words");
+    me_str_fini(&word);
+    return status;
+}
+
 /** The leaf that `${name}` means: its whole path, or the end of one. */
 static const me_yaml_leaf *find(const reading *r, const char *name)
 {
@@ -153,20 +172,19 @@ static me_status add_valued(reading *r, const me_yaml_leaf *leaf,
     const bool is_many = flag->values[0] == '+' || flag->values[0] == '*' ||
                          flag->values[0] == '3';
     const bool is_word = strchr("ifns", flag->values[is_many ? 1 : 0]) == NULL;
-    const char *value = NULL;
-    me_status status = add(r, leaf, name);
     if (leaf->is_list && is_many) {
+        me_status status = add(r, leaf, name);
         for (int i = 0; status == ME_OK && i < leaf->n_values; i++) {
             status = add(r, leaf, leaf->values[i]);
         }
         return status;
     }
-    if (status == ME_OK) {
-        status =
-            leaf->is_list ? join(r, leaf, &value) : resolve(r, leaf, &value);
-    }
-    return status == ME_OK ? add(r, leaf, is_word ? last_part(value) : value)
-                           : status;
+    const char *value = NULL;
+    const me_status status =
+        leaf->is_list ? join(r, leaf, &value) : resolve(r, leaf, &value);
+    return status == ME_OK
+               ? add_value(r, leaf, name, is_word ? last_part(value) : value)
+               : status;
 }
 
 /** As me_yaml_bool(), and numbers, which Python takes for one as well. */
@@ -348,7 +366,7 @@ static void place(const reading *r, me_diag *diag)
         return;
     }
     for (int i = 0; i < r->n_words; i++) {
-        const size_t n = strlen(r->words[i]);
+        const size_t n = strcspn(r->words[i], "=");
         if (strncmp(r->words[i], "--", 2) == 0 &&
             strncmp(diag->text, r->words[i], n) == 0 &&
             strchr(" :=", diag->text[n]) != NULL) {

@@ -207,6 +207,19 @@ static me_status settle_lists(me_config *config, const me_flag_uses *uses,
     return status;
 }
 
+/** (-1, 0) and (-1, -1) are windows that end nowhere: those of no window. */
+static me_status settle_window(me_config *config, const me_flag_uses *uses,
+                               me_diag *diag)
+{
+    const me_flag_use *window = me_flag_use_find(uses, "--window-size");
+    const char *left = window == NULL || window->n_values != 1
+                           ? ""
+                           : window->values[0] + strspn(window->values[0], "(");
+    return strncmp(left, "-1", 2) == 0
+               ? me_config_set(config, "model.window_attention", "false", diag)
+               : ME_OK;
+}
+
 me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
                              me_diag *diag)
 {
@@ -228,6 +241,9 @@ me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
     }
     if (status == ME_OK) {
         status = settle_lists(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_window(config, uses, diag);
     }
     return status == ME_OK ? settle_saving(config, uses, diag) : status;
 }

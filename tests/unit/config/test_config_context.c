@@ -21,6 +21,14 @@ static const char *const cases[][2] = {
     {CONTEXT " parallel.cp_comm_type=all_gather",
      "model.attention_dropout must be 0"},
     {CONTEXT " parallel.cp_comm_type=all_gather model.attention_dropout=0", ""},
+    {CONTEXT " model.window_attention=true",
+     "and model.attention_dropout = 0 with model.window_attention"},
+    {CONTEXT " model.window_attention=true model.attention_dropout=0",
+     "parallel.cp_comm_type = p2p: Transformer Engine takes no "
+     "model.window_attention = true with it, only with a2a or all_gather"},
+    {CONTEXT " model.window_attention=true parallel.cp_comm_type=a2a "
+             "model.attention_dropout=0",
+     ""},
     {CONTEXT " parallel.cp_comm_type=a2a model.num_query_groups=1",
      "parallel.context = 2 does not divide model.num_query_groups / "
      "parallel.tensor = 1"},

@@ -104,9 +104,6 @@ static const struct {
     {"--context-parallel-size 8 --cp-comm-type a2a+p2p "
      "--hierarchical-context-parallel-sizes 2 2 2",
      ME_ERR_CONFIG, "Transformer Engine needs two sizes for a2a+p2p, not 3"},
-    {"--context-parallel-size 2 --window-size 128,0", ME_ERR_CONFIG,
-     "--window-size: Transformer Engine takes no sliding window with "
-     "--cp-comm-type p2p: it must be a2a or all_gather"},
 };
 
 static void test_megatron__values_that_are_wrong(void **state)
