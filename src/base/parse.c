@@ -239,6 +239,30 @@ bool me_is_one_of(const char *text, size_t length, const char *const *names,
     return false;
 }
 
+const char *me_name_next(const char **cursor, size_t *length_out)
+{
+    const char *name = *cursor + strspn(*cursor, " ");
+    const size_t length = strcspn(name, " ");
+    *cursor = name + length;
+    if (length == 0) {
+        return NULL;
+    }
+    *length_out = length;
+    return name;
+}
+
+bool me_names_have(const char *names, const char *name, size_t length)
+{
+    size_t n = 0;
+    for (const char *one = me_name_next(&names, &n); one != NULL;
+         one = me_name_next(&names, &n)) {
+        if (n == length && memcmp(one, name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool me_path_is_within(const char *path, uint32_t depth)
 {
     uint32_t names = 1;

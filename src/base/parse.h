@@ -77,6 +77,18 @@ bool me_ends_with(const char *text, const char *end);
 bool me_is_one_of(const char *text, size_t length, const char *const *names,
                   size_t count);
 
+/**
+ * The next of names with blanks between them, in which @p cursor moves behind it.
+ * Local.
+ *
+ * @param length_out  of the name, set where there is one
+ * @return NULL: none is left
+ */
+const char *me_name_next(const char **cursor, size_t *length_out);
+
+/** Is @p name, of @p length, one of names with blanks between them? Local. */
+bool me_names_have(const char *names, const char *name, size_t length);
+
 /** Has a dotted path, such as "Model.layers.0", @p depth names at most? Local. */
 bool me_path_is_within(const char *path, uint32_t depth);
 

@@ -2,6 +2,7 @@
 #include "config/flags.h"
 
 #include "base/nearest.h"
+#include "base/parse.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,12 +31,11 @@ const me_flag_table *me_flag_tables(size_t *count_out)
 
 const char *me_flag_next(const char **cursor, size_t *length_out)
 {
-    const char *flag = *cursor + strspn(*cursor, " ");
-    if (*flag == '\0') {
-        return NULL;
+    size_t length = 0;
+    const char *flag = me_name_next(cursor, &length);
+    if (flag != NULL) {
+        *length_out = strcspn(flag, ": ");
     }
-    *length_out = strcspn(flag, ": ");
-    *cursor = flag + strcspn(flag, " ");
     return flag;
 }
 

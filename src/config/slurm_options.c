@@ -2,6 +2,7 @@
 #include "config/slurm_options.h"
 
 #include "base/nearest.h"
+#include "base/parse.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -101,15 +102,18 @@ typedef struct entry {
 /** The name at @p at, which moves behind it. @return false: there is none */
 static bool next_entry(const char **at, entry *entry_out)
 {
-    *at += strspn(*at, " ");
-    const size_t length = strcspn(*at, " ");
-    const size_t name = strcspn(*at, " /");
-    *entry_out = (entry){.name = *at, .length = name, .letter = '\0'};
-    if (name < length) {
-        entry_out->letter = (*at)[name + 1];
+    size_t length = 0;
+    const char *name = me_name_next(at, &length);
+    if (name == NULL) {
+        return false;
     }
-    *at += length;
-    return length > 0;
+    const char *slash = memchr(name, '/', length);
+    *entry_out = (entry){.name = name, .length = length, .letter = '\0'};
+    if (slash != NULL) {
+        entry_out->length = (size_t)(slash - name);
+        entry_out->letter = slash[1];
+    }
+    return true;
 }
 
 /** What a search for an option has found. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/wrappers.h"
 
+#include "base/parse.h"
+
 #include <string.h>
 
 /** clang-format off */
@@ -179,17 +181,16 @@ static char folded(char c)
 
 static bool has_name(const char *names, const char *name, size_t length)
 {
-    while (*names != '\0') {
-        const size_t n = strcspn(names, " ");
+    size_t n = 0;
+    for (const char *one = me_name_next(&names, &n); one != NULL;
+         one = me_name_next(&names, &n)) {
         bool is_equal = n == length;
         for (size_t i = 0; is_equal && i < n; i++) {
-            is_equal = folded(names[i]) == folded(name[i]);
+            is_equal = folded(one[i]) == folded(name[i]);
         }
         if (is_equal) {
             return true;
         }
-        names += n;
-        names += strspn(names, " ");
     }
     return false;
 }

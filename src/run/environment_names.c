@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/environment_names.h"
 
+#include "base/parse.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -280,12 +282,12 @@ static bool matches(const char *name, const char *pattern, size_t length)
 
 static bool is_among(const char *name, const char *names)
 {
-    while (*names != '\0') {
-        const size_t length = strcspn(names, " ");
-        if (matches(name, names, length)) {
+    size_t length = 0;
+    for (const char *one = me_name_next(&names, &length); one != NULL;
+         one = me_name_next(&names, &length)) {
+        if (matches(name, one, length)) {
             return true;
         }
-        names += length + strspn(names + length, " ");
     }
     return false;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "script/guise.h"
 
+#include "base/parse.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -72,18 +74,6 @@ const char *me_guise_base(const char *word)
     return slash == NULL ? word : slash + 1;
 }
 
-static bool has_name(const char *names, const char *name, size_t length)
-{
-    while (*names != '\0') {
-        const size_t n = strcspn(names, " ");
-        if (n == length && memcmp(names, name, n) == 0) {
-            return true;
-        }
-        names += n + strspn(names + n, " ");
-    }
-    return false;
-}
-
 me_guise_kind me_guise_find(const char *word)
 {
     const char *name = me_guise_base(word);
@@ -93,7 +83,7 @@ me_guise_kind me_guise_find(const char *word)
         length = 7;
     }
     for (size_t i = 0; length > 0 && i < sizeof rows / sizeof rows[0]; i++) {
-        if (has_name(rows[i].names, name, length)) {
+        if (me_names_have(rows[i].names, name, length)) {
             return rows[i].kind;
         }
     }
@@ -107,5 +97,5 @@ bool me_guise_may_start(const char *word, const char *next)
     const bool is_ambiguous =
         strcmp(name, "megatron") == 0 || strcmp(name, "swift") == 0;
     return !is_ambiguous ||
-           (next != NULL && has_name(commands, next, strlen(next)));
+           (next != NULL && me_names_have(commands, next, strlen(next)));
 }

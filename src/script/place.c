@@ -2,6 +2,7 @@
 #include "script/place.h"
 
 #include "base/alloc.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "script/guise.h"
 #include "script/interpreter.h"
@@ -116,16 +117,17 @@ static bool link_row(me_place *place, const me_guise *row, bool writes_vanish)
                       row->kind == ME_GUISE_WORK ||
                       (row->kind == ME_GUISE_WRITE && writes_vanish);
     bool is_fine = true;
-    for (const char *name = row->names; is_fine && *name != '\0';) {
+    const char *names = row->names;
+    size_t n = 0;
+    for (const char *name = me_name_next(&names, &n); is_fine && name != NULL;
+         name = me_name_next(&names, &n)) {
         char real[PATH_MAX];
-        const size_t n = strcspn(name, " ");
         if (!runs) {
             is_fine = link_name(place, name, n, place->self);
         } else if (find_on_path(name, n, real) && !is_foreign(real)) {
             is_fine =
                 allow_program(place, real) && link_name(place, name, n, real);
         }
-        name += n + strspn(name + n, " ");
     }
     return is_fine;
 }

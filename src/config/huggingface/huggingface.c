@@ -2,6 +2,7 @@
 #include "config/huggingface/huggingface.h"
 
 #include "base/json_text.h"
+#include "base/parse.h"
 #include "config/config_private.h"
 #include "config/huggingface/huggingface_private.h"
 
@@ -110,13 +111,13 @@ static me_status apply_settings(me_hf_reading *r)
     if (!me_config_is_set(r->config, "train.params_dtype")) {
         r->config->train.params_dtype = ME_DTYPE_BFLOAT16;
     }
-    for (const char *s = r->architecture->settings;
-         status == ME_OK && *s != '\0';) {
+    const char *settings = r->architecture->settings;
+    size_t length = 0;
+    for (const char *s = me_name_next(&settings, &length);
+         status == ME_OK && s != NULL; s = me_name_next(&settings, &length)) {
         char one[96];
-        const size_t length = strcspn(s, " ");
         (void)snprintf(one, sizeof one, "%.*s", (int)length, s);
         status = me_config_set_assignment(r->config, one, r->diag);
-        s += length + (s[length] == ' ');
     }
     return status;
 }

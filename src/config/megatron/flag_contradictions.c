@@ -226,8 +226,9 @@ static bool is_above(const me_flag_uses *uses, const char *name, size_t length,
 static const char *holding(const me_flag_uses *uses, const char *conditions,
                            size_t *length_out)
 {
-    for (const char *at = conditions; *at != '\0';) {
-        const size_t length = strcspn(at, " ");
+    size_t length = 0;
+    for (const char *at = me_name_next(&conditions, &length); at != NULL;
+         at = me_name_next(&conditions, &length)) {
         const char *number = memchr(at, '>', length);
         char one[160];
         (void)snprintf(one, sizeof one, "%.*s", (int)length, at);
@@ -239,8 +240,6 @@ static const char *holding(const me_flag_uses *uses, const char *conditions,
             *length_out = length;
             return at;
         }
-        at += length;
-        at += strspn(at, " ");
     }
     return NULL;
 }

@@ -398,13 +398,12 @@ bool me_flag_needs_hold(const me_flag_uses *uses, const char *needs)
     if (needs == NULL) {
         return true;
     }
-    while (*needs != '\0') {
-        const size_t length = strcspn(needs, " ");
-        if (need_holds(uses, needs, length)) {
+    size_t length = 0;
+    for (const char *need = me_name_next(&needs, &length); need != NULL;
+         need = me_name_next(&needs, &length)) {
+        if (need_holds(uses, need, length)) {
             return true;
         }
-        needs += length;
-        needs += strspn(needs, " ");
     }
     return false;
 }

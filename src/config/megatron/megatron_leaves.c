@@ -296,17 +296,17 @@ static me_status add_flags(reading *r, const me_yaml_leaf *leaf,
                            const char *flags)
 {
     me_status status = ME_OK;
-    for (const char *at = flags; status == ME_OK && *at != '\0';) {
+    size_t n = 0;
+    for (const char *at = me_name_next(&flags, &n);
+         status == ME_OK && at != NULL; at = me_name_next(&flags, &n)) {
         char name[ME_LEAF_FLAG_BYTES];
         me_flag flag = {.values = NULL};
-        const size_t n = strcspn(at, " ");
         (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
         const bool is_known = me_leaf_flag_find(name, &flag);
         const bool is_valued = is_known && flag.values != NULL &&
                                flag.values[0] != '\0' && flag.values[0] != ' ';
         status =
             is_valued ? add_valued(r, leaf, name, &flag) : add(r, leaf, name);
-        at += n + (at[n] == ' ');
     }
     return status;
 }

@@ -21,6 +21,16 @@ static void test_parse__u64(void **state)
     }
 }
 
+static void test_parse__names(void **state)
+{
+    (void)state;
+    assert_true(me_names_have("ntasks nodes", "nodes", 5));
+    assert_true(me_names_have(" ntasks  nodes ", "ntasks=8", 6));
+    assert_false(me_names_have("ntasks nodes", "node", 4));
+    assert_false(me_names_have("ntasks", "ntasks nodes", 12));
+    assert_false(me_names_have("", "", 0));
+}
+
 static void test_parse__bytes(void **state)
 {
     (void)state;
@@ -127,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_parse__c_integer),
         cmocka_unit_test(test_parse__lacking_unit),
         cmocka_unit_test(test_parse__u64),
+        cmocka_unit_test(test_parse__names),
         cmocka_unit_test(test_parse__bytes),
         cmocka_unit_test(test_parse__double),
     };
