@@ -4,9 +4,11 @@
 #include <string.h>
 
 /** Configurations that an element-wise kernel is tried with: a block size and
- *  half of it (torch/_inductor/runtime/triton_heuristics.py, pointwise()). */
+ *  half of it, or tiles of four shapes beside two with one row or one column
+ *  (torch/_inductor/runtime/triton_heuristics.py, pointwise()). */
 enum {
     CONFIGURATIONS = 2,
+    TILED_CONFIGURATIONS = 6,
     MOST_VERSIONS = 2 /**< for the first strides, then for any */
 };
 
@@ -41,15 +43,23 @@ static void copy_once(me_engine *e, const me_tensor *changed, int n_changed)
     me_leave(e, frame, NULL);
 }
 
+/** One kernel reads its inputs along unlike dimensions: it is tiled. */
+static int configurations_of(me_compiled_kernel kernel)
+{
+    return kernel == ME_COMPILED_RING_OUTPUT_INIT ? TILED_CONFIGURATIONS
+                                                  : CONFIGURATIONS;
+}
+
 /** @param changed  shape of each of @p n_changed that it writes to */
-static void time_kernel(me_engine *e, const me_tensor *changed, int n_changed)
+static void time_kernel(me_engine *e, me_compiled_kernel kernel,
+                        const me_tensor *changed, int n_changed)
 {
     if (me_compile_cache_is_warm(e)) {
         return;
     }
     const uint64_t cache = me_engine_card(e)->l2_cache_bytes;
     const me_frame frame = me_enter(e);
-    for (int i = 0; i < CONFIGURATIONS; i++) {
+    for (int i = 0; i < configurations_of(kernel); i++) {
         copy_once(e, changed, n_changed);
         me_tensor *flush =
             me_empty(e, "autotune.flush", ME_DTYPE_UINT8, ME_SHAPE(cache));
@@ -63,7 +73,7 @@ void me_compiled_run(me_engine *e, me_compiled_kernel kernel,
                      const me_tensor *input)
 {
     if (me_engine_is_ok(e) && is_new(e, kernel, input)) {
-        time_kernel(e, NULL, 0);
+        time_kernel(e, kernel, NULL, 0);
     }
 }
 
@@ -97,14 +107,14 @@ void me_compiled_run_rows(me_engine *e, me_compiled_kernel kernel,
         known->strides[0] = rows;
     }
     known->versions |= version;
-    time_kernel(e, NULL, 0);
+    time_kernel(e, kernel, NULL, 0);
 }
 
 void me_compiled_run_in_place(me_engine *e, me_compiled_kernel kernel,
                               const me_tensor *changed)
 {
     if (me_engine_is_ok(e) && is_new(e, kernel, NULL)) {
-        time_kernel(e, changed, 1);
+        time_kernel(e, kernel, changed, 1);
     }
 }
 
@@ -152,5 +162,5 @@ void me_compiled_run_numbers(me_engine *e, me_compiled_kernel kernel,
         me_collect(e);
     }
     known->versions |= 1U << changed_numbers(known, numbers);
-    time_kernel(e, changed, n_changed);
+    time_kernel(e, kernel, changed, n_changed);
 }

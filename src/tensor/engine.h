@@ -125,7 +125,7 @@ typedef struct me_compiled {
 
 enum {
     ME_MAX_OBSERVERS = 8,
-    ME_MAX_COMPILED = 24
+    ME_MAX_COMPILED = 32
 };
 
 /** CUDA streams: the default one; the one that Megatron-LM wraps its models on

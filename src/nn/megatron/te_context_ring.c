@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/size.h"
 #include "nn/megatron/te_context.h"
+#include "nn/megatron/te_context_corrections.h"
 #include "nn/megatron/te_exchange.h"
 #include "nn/megatron/te_state.h"
 #include "ops/te_fused_attention.h"
@@ -167,14 +168,22 @@ static void forward_step(const ring *r, me_tensor *const qkv[3], int32_t step,
     me_leave_with(e, frame, n, kept);
 }
 
-/** flash_attn_fwd_softmax_lse_correction(), compiled. */
-static void correct_statistics(me_engine *e, const me_tensor *statistics)
+/** The statistics of @p step join the others', on its stream. */
+static void correct_statistics(const ring *r, int32_t step, steps *s)
 {
-    me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(statistics),
-                     3 * me_bytes(statistics));
+    me_engine *e = r->nn->e;
+    const me_tensor *of_step = s->made[step].statistics;
+    const uint8_t stream = me_stream_set(e, stream_of(step));
+    if (step == 0) {
+        s->statistics = me_empty_like(e, "clone", of_step);
+    } else {
+        me_te_correct_statistics(r->nn, s->statistics, of_step,
+                                 section_of(r, step) == SECTION_UPPER);
+    }
+    me_stream_set(e, stream);
 }
 
-/** All steps, and the statistics of their sum after each. */
+/** All steps; the statistics of one join the others' while the next one runs. */
 static void run_steps(const ring *r, me_tensor *const qkv[3], steps *s)
 {
     me_engine *e = r->nn->e;
@@ -184,24 +193,20 @@ static void run_steps(const ring *r, me_tensor *const qkv[3], steps *s)
     me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(s->buffers[0]));
     for (int32_t i = 0; i < r->size; i++) {
         forward_step(r, qkv, i, s);
-        if (i == 1) {
-            s->statistics = me_empty_like(e, "clone", s->made[0].statistics);
-        }
         if (i > 0) {
-            correct_statistics(e, s->made[i].statistics);
+            correct_statistics(r, i - 1, s);
         }
     }
+    correct_statistics(r, r->size - 1, s);
 }
 
-/** flash_attn_fwd_out_correction(): the sum of the steps' outputs. */
+/** The sum of the steps' outputs. */
 static me_tensor *correct_output(const ring *r, const steps *s)
 {
-    me_engine *e = r->nn->e;
-    me_tensor *y = me_empty_like(e, "flash_attn_fwd_out_correction_init",
-                                 s->made[0].output);
-    for (int32_t i = 0; i < r->size; i++) {
-        me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(s->made[i].output),
-                         3 * me_bytes(s->made[i].output));
+    me_tensor *y = me_te_begin_output(r->nn, &s->made[0]);
+    for (int32_t i = 1; i < r->size; i++) {
+        me_te_correct_output(r->nn, y, &s->made[i],
+                             section_of(r, i) == SECTION_UPPER);
     }
     return y;
 }

@@ -3,7 +3,23 @@
 
 #include "base/size.h"
 #include "nn/megatron/te_state.h"
+#include "ops/compiled.h"
 #include "tensor/launch.h"
+
+/** reorder_seq_chunks_for_a2a_before_attn() or the way back, both compiled: chunks
+ *  of @p x in another order. */
+static me_tensor *reorder_chunks(me_nn *nn, const char *op,
+                                 me_compiled_kernel kernel, const me_tensor *x,
+                                 me_shape shape)
+{
+    me_engine *e = nn->e;
+    me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, shape);
+    if (nn->config->train.torch_compile) {
+        me_compiled_run(e, kernel, x);
+    }
+    me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));
+    return y;
+}
 
 /** A copy of @p x in another order. */
 static me_tensor *copy(me_engine *e, const char *op, const me_tensor *x,
@@ -40,12 +56,16 @@ static me_shape exchanged_shape(const me_tensor *x, me_te_exchange_way way,
 }
 
 /** What has arrived, on the second stream: its chunks or its heads in order. */
-static me_tensor *put_in_order(me_engine *e, const me_tensor *arrived,
-                               me_shape shape)
+static me_tensor *put_in_order(me_nn *nn, const me_tensor *arrived,
+                               me_shape shape, bool is_to_heads)
 {
+    me_engine *e = nn->e;
     const uint8_t stream = me_stream_set(e, ME_STREAM_CONTEXT);
     me_launch_stream_waits(e);
-    me_tensor *y = copy(e, "a2a_output", arrived, shape);
+    me_tensor *y =
+        is_to_heads ? reorder_chunks(nn, "a2a_output",
+                                     ME_COMPILED_CHUNKS_BEFORE, arrived, shape)
+                    : copy(e, "a2a_output", arrived, shape);
     me_stream_set(e, stream);
     return y;
 }
@@ -76,11 +96,13 @@ void me_te_exchange(me_nn *nn, me_group_kind group, me_te_exchange_way way,
             arrived[i - 1] = send(nn, group, sent[i - 1]);
         }
         if (!is_to_heads && i < count) {
-            sent[i] = copy(e, "a2a_input", tensors[i], tensors[i]->shape);
+            sent[i] = reorder_chunks(nn, "a2a_input", ME_COMPILED_CHUNKS_AFTER,
+                                     tensors[i], tensors[i]->shape);
         }
         if (i > 1) {
             made[i - 2] = put_in_order(
-                e, arrived[i - 2], exchanged_shape(tensors[i - 2], way, ranks));
+                nn, arrived[i - 2], exchanged_shape(tensors[i - 2], way, ranks),
+                is_to_heads);
         }
         if (is_to_heads && i < count) {
             sent[i] = copy(e, "a2a_input", tensors[i], tensors[i]->shape);

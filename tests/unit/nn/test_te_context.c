@@ -3,6 +3,8 @@
 #include "nn/megatron/te_context.h"
 #include "support/model.h"
 
+#include <string.h>
+
 /* Four rows of three heads on each rank: queries 5 wide, 120 bytes; one head of
  * keys, 40, and of values, 4 wide, 32; outputs 96 and statistics 48, of half
  * the rows 48 and 24. What a kernel needs besides: 16 and, for a moment, 256.
@@ -16,6 +18,7 @@ static me_tensor *run(test_model *m, me_cp_comm_type type, int32_t size,
     m->comm.size[ME_GROUP_CONTEXT] = size;
     m->comm.index[ME_GROUP_CONTEXT] = rank;
     me_engine *e = m->nn.e;
+    me_compile_cache_set(e, true);
     me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 3, 5)),
                                me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
                                me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
@@ -48,6 +51,73 @@ static void test_context__ring_of_three(void **state)
                         "Recv:36 Send:36 "                     /* gradients */
                         "+120 +40 +32 +760 -760 -120 -40 -32 " /* own */
                         "-24 -144 -72 -48 -16 -16 -16");
+    test_model_fini(&m);
+}
+
+/* Statistics of all rows and of half of them, then the outputs, in float32. */
+static void test_context__ring_op_by_op(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    m.config.train.torch_compile = false;
+    m.comm.size[ME_GROUP_CONTEXT] = 3;
+    m.comm.index[ME_GROUP_CONTEXT] = 1;
+    me_engine *e = m.nn.e;
+    me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 3, 5)),
+                               me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
+                               me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
+    (void)me_test_events_take(&m.events);
+    me_te_context_attention(&m.nn, qkv, NULL);
+    EXPECT_EVENTS(&m.events, "+72 "
+                             "+72 Recv:36 Send:36 +96 +16 +256 +48 -256 "
+                             "+72 Recv:36 Send:36 +96 +16 +256 +48 -256 "
+                             "+48 " /* the first step's statistics */
+                             "+48 +16 +256 +24 -256 "
+                             "+48 +48 +48 +48 -48 +48 -48 +48 -48 -48 -48 -48 "
+                             "+24 +24 +24 +24 -24 +24 -24 +24 -24 -24 -24 -24 "
+                             "+48 +48 -48 +192 +96 -48 -192 "
+                             "+48 +48 -48 +192 -48 -192 "
+                             "+24 +24 -24 +96 -24 -96 "
+                             "-48 -96 -96 -24 -48 -48 -72 -72");
+    test_model_fini(&m);
+}
+
+typedef struct timings {
+    int copies[ME_STREAMS]; /**< of what timed kernels write to */
+} timings;
+
+static void count_copies(void *self, const me_event *event)
+{
+    timings *seen = self;
+    if (event->kind == ME_EVENT_ALLOC &&
+        strcmp(event->op, "autotune.clone") == 0) {
+        seen->copies[event->stream]++;
+    }
+}
+
+/* Of three ranks the middle one corrects the statistics of step 1 on the second
+ * stream and those of step 2, half of the rows, on the first: each function is
+ * timed where it is first called. Outputs are joined on the first. */
+static void test_context__timed_on_the_steps_stream(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    m.comm.size[ME_GROUP_CONTEXT] = 3;
+    m.comm.index[ME_GROUP_CONTEXT] = 1;
+    me_engine *e = m.nn.e;
+    timings seen = {.copies = {0}};
+    me_engine_observe(e,
+                      (me_observer){.on_event = count_copies, .self = &seen});
+    for (int i = 0; i < 2; i++) {
+        me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 3, 5)),
+                                   me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
+                                   me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
+        me_te_context_attention(&m.nn, qkv, NULL);
+    }
+    assert_int_equal(seen.copies[ME_STREAM_CONTEXT], 4);
+    assert_int_equal(seen.copies[ME_STREAM_DEFAULT], 4 + 4 + 4);
     test_model_fini(&m);
 }
 
@@ -157,6 +227,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_context__ring_of_three),
+        cmocka_unit_test(test_context__ring_op_by_op),
+        cmocka_unit_test(test_context__timed_on_the_steps_stream),
         cmocka_unit_test(test_context__gather),
         cmocka_unit_test(test_context__heads_with_an_offset),
         cmocka_unit_test(test_context__one_level),

@@ -57,6 +57,21 @@ static void test_compiled__is_timed_once(void **state)
     me_engine_destroy(e);
 }
 
+/* A ring's first output and its statistics lie along unlike dimensions. */
+static void test_compiled__tiles_have_six_configurations(void **state)
+{
+    (void)state;
+    seen s = {0};
+    me_engine *e = make_engine(&s);
+    for (int i = 0; i < 2; i++) {
+        me_compiled_run(e, ME_COMPILED_RING_OUTPUT_INIT, NULL);
+    }
+    assert_int_equal(s.flushes, 6);
+    me_compiled_run(e, ME_COMPILED_CHUNKS_BEFORE, NULL);
+    assert_int_equal(s.flushes, 8);
+    me_engine_destroy(e);
+}
+
 static void test_compiled__timings_that_are_cached(void **state)
 {
     (void)state;
@@ -181,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compiled__timings_that_are_cached),
         cmocka_unit_test(test_compiled__is_timed_once),
+        cmocka_unit_test(test_compiled__tiles_have_six_configurations),
         cmocka_unit_test(test_compiled__other_strides_once_more),
         cmocka_unit_test(test_compiled__in_place_gets_copies),
         cmocka_unit_test(test_compiled__numbers_that_change),
