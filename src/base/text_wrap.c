@@ -66,6 +66,16 @@ static size_t indent_of(const char *line, size_t length)
     return blanks < length ? blanks : 0;
 }
 
+/** Without the blanks at its end where the line goes on. */
+static void append_trimmed(const char *line, size_t length, bool goes_on,
+                           me_str *text)
+{
+    while (goes_on && length > 0 && line[length - 1] == ' ') {
+        length--;
+    }
+    me_str_append_n(text, line, length);
+}
+
 /** A line without its end, over as many as it needs. */
 static void wrap_line(const char *line, size_t length, unsigned width,
                       size_t further, me_str *text)
@@ -73,7 +83,7 @@ static void wrap_line(const char *line, size_t length, unsigned width,
     const size_t indent = indent_of(line, length);
     further = further < width / 2 ? further : width / 2;
     size_t n = fitting_length(line, length, indent, width);
-    me_str_append_n(text, line, n);
+    append_trimmed(line, n, n < length, text);
     while (n < length) {
         line += n;
         length -= n;
@@ -86,14 +96,19 @@ static void wrap_line(const char *line, size_t length, unsigned width,
         me_str_append(text, "\n");
         append_spaces(further, text);
         n = fitting_length(line, length, 0, width - (unsigned)further);
-        me_str_append_n(text, line, n);
+        append_trimmed(line, n, n < length, text);
     }
+}
+
+static bool is_wrapped(unsigned columns, size_t further)
+{
+    return columns >= LEAST_WIDTH && further < columns;
 }
 
 void me_text_wrap_line(const char *line, size_t length, size_t further,
                        me_str *text)
 {
-    if (text->columns >= LEAST_WIDTH && further < text->columns) {
+    if (is_wrapped(text->columns, further)) {
         wrap_line(line, length, text->columns, further, text);
     } else {
         me_str_append_n(text, line, length);
@@ -105,11 +120,14 @@ void me_text_wrap_shell(const char *line, size_t length, size_t further,
                         me_str *text)
 {
     static const char goes_on[] = " \\";
-    me_str lines = {.columns = text->columns};
-    if (lines.columns > LEAST_WIDTH) {
-        lines.columns -= (unsigned)sizeof goes_on - 1;
+    me_str lines = {0};
+    if (is_wrapped(text->columns, further) && length > text->columns) {
+        wrap_line(line, length, text->columns - (unsigned)sizeof goes_on + 1,
+                  further, &lines);
+    } else {
+        me_str_append_n(&lines, line, length);
     }
-    me_text_wrap_line(line, length, further, &lines);
+    me_str_append(&lines, "\n");
     for (const char *at = me_str_text(&lines); *at != '\0';) {
         const size_t n = strcspn(at, "\n");
         me_str_append_n(text, at, n);

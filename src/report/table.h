@@ -36,7 +36,8 @@ typedef struct me_table {
     const void *rows;
     size_t n_rows;
     size_t row_bytes;   /**< size of one row */
-    bool ends_in_shell; /**< the last column has words for a shell to paste */
+    bool ends_in_shell; /**< the last column has words for a shell to paste, the
+                             one before it their whole name */
     /** Titles, a ';' behind each, of columns that a text too narrow for all does
      *  without, the first one first; NULL: none. */
     const char *narrow;
@@ -72,7 +73,8 @@ typedef struct me_table {
  * that are not printable ASCII become "?". Where @p text has columns that the table
  * is too wide for, it loses those of @ref me_table::narrow, which a line below
  * names, cells of text lose their middle, and what is in the last column goes on
- * in the next line. Local.
+ * in the next line; names of words to paste stay whole, and go there as well where
+ * they have no room. Local.
  *
  * @return ME_OK, ME_ERR_NOMEM
  */
@@ -97,6 +99,8 @@ typedef struct me_table_shape {
     size_t n_columns;
     size_t last_begins; /**< where the last column begins, if it goes on in
                              further lines */
+    size_t name_begins; /**< the column before it, if that goes on as well; 0:
+                             it does not */
     bool ends_in_shell;
     size_t further;  /**< and where it goes on; 0: it does not */
     me_str left_out; /**< titles of columns that are not there; owned */

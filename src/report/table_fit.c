@@ -76,12 +76,22 @@ static bool last_may_wrap(const me_table_shape *shape)
     return may_shrink(shape, last) && shape->columns[last].width > WRAPPED;
 }
 
+/** Whether a column has names of words to paste. */
+static bool is_name(const me_table_shape *shape, size_t i)
+{
+    return shape->ends_in_shell && i > 0 && i + 2 == shape->n_columns &&
+           may_shrink(shape, i);
+}
+
 /** The width that a column can do with in a line. */
 static size_t least_of(const me_table_shape *shape, size_t i)
 {
     const size_t width = shape->columns[i].width;
     if (i + 1 == shape->n_columns) {
         return last_may_wrap(shape) ? 0 : width;
+    }
+    if (is_name(shape, i)) {
+        return shape->name_begins > 0 ? 0 : width;
     }
     return may_shrink(shape, i) && width > LEAST_CELL ? LEAST_CELL : width;
 }
@@ -97,12 +107,43 @@ static size_t least_width(const me_table_shape *shape)
 
 static void leave_out(me_table_shape *shape, size_t column)
 {
-    me_str_printf(&shape->left_out, "%s%s",
-                  shape->left_out.length > 0 ? ", " : "",
-                  shape->columns[column].shown.title);
+    const char *title = shape->columns[column].shown.title;
+    const bool is_first = shape->left_out.length == 0;
+    if (*title != '\0') { // a column without one only draws another's numbers
+        me_str_printf(&shape->left_out, "%s%s", is_first ? "" : ", ", title);
+    }
     shape->n_columns--;
     memmove(&shape->columns[column], &shape->columns[column + 1],
             (shape->n_columns - column) * sizeof *shape->columns);
+}
+
+static bool is_named(const char *titles, const char *title)
+{
+    const size_t length = strlen(title);
+    while (*titles != '\0') {
+        const size_t n = strcspn(titles, ";");
+        if (n == length && memcmp(titles, title, n) == 0) {
+            return true;
+        }
+        titles += n + 1;
+    }
+    return false;
+}
+
+/** Names of words to paste go below their rows where they would have no room even
+ *  without all that the table can do without. */
+static void place_names(const me_table *table, size_t width,
+                        me_table_shape *shape)
+{
+    size_t least = least_width(shape);
+    for (size_t i = 0; table->narrow != NULL && i < shape->n_columns; i++) {
+        if (is_named(table->narrow, shape->columns[i].shown.title)) {
+            least -= BETWEEN + least_of(shape, i);
+        }
+    }
+    if (least > width && is_name(shape, shape->n_columns - 2)) {
+        shape->name_begins = 1; // where is known when all columns are
+    }
 }
 
 /** Columns that the table can do without, while it is too wide. */
@@ -143,12 +184,18 @@ static size_t find_widest(const me_table_shape *shape)
 static void shrink(size_t width, me_table_shape *shape)
 {
     const size_t last = shape->n_columns - 1;
-    const bool wraps = last_may_wrap(shape);
+    const bool wraps = last_may_wrap(shape) ||
+                       (may_shrink(shape, last) && least_width(shape) > width);
     size_t used = width_of(shape);
     if (wraps) {
         used -= shape->columns[last].width;
         shape->last_begins = used;
         shape->further = used <= width / 2 ? used : BELOW;
+    }
+    if (wraps && shape->name_begins > 0) {
+        shape->further = BELOW;
+        shape->name_begins = used - BETWEEN - shape->columns[last - 1].width;
+        return;
     }
     while (used > width && find_widest(shape) < last) {
         shape->columns[find_widest(shape)].width--;
@@ -173,6 +220,7 @@ me_status me_table_fit(const me_table *table, size_t width,
     if (status != ME_OK || width_of(shape) <= width) {
         return status;
     }
+    place_names(table, width, shape);
     leave_columns_out(table, width, shape);
     if (width_of(shape) > width && shape->n_columns > 0) {
         shrink(width, shape);
@@ -214,6 +262,18 @@ static size_t trimmed(const char *line, size_t length)
     return length;
 }
 
+/** A part of a line below it. */
+static void append_below(const char *part, size_t length,
+                         void (*wrap)(const char *, size_t, size_t, me_str *),
+                         me_str *text)
+{
+    me_str below = {.columns = text->columns};
+    me_str_printf(&below, "%*s%.*s", BELOW, "", (int)trimmed(part, length),
+                  part);
+    wrap(me_str_text(&below), below.length, BELOW, text);
+    me_str_fini_piece(&below, text);
+}
+
 void me_table_text_line(const char *line, size_t length,
                         const me_table_shape *shape, me_str *text)
 {
@@ -221,14 +281,14 @@ void me_table_text_line(const char *line, size_t length,
         shape->ends_in_shell ? me_text_wrap_shell : me_text_wrap_line;
     length = trimmed(line, length);
     if (shape->further == BELOW && length > text->columns) {
-        me_str below = {.columns = text->columns};
-        me_str_printf(&below, "%*s%.*s", BELOW, "",
-                      (int)(length - shape->last_begins),
-                      line + shape->last_begins);
-        me_str_append_n(text, line, trimmed(line, shape->last_begins));
+        const size_t last = shape->last_begins;
+        const size_t name = shape->name_begins;
+        me_str_append_n(text, line, trimmed(line, name > 0 ? name : last));
         me_str_append(text, "\n");
-        wrap(me_str_text(&below), below.length, BELOW, text);
-        me_str_fini_piece(&below, text);
+        if (name > 0) {
+            append_below(line + name, last - name, me_text_wrap_line, text);
+        }
+        append_below(line + last, length - last, wrap, text);
     } else if (shape->further > 0) {
         wrap(line, length, shape->further, text);
     } else {

@@ -80,8 +80,8 @@ void me_text_notes(const me_report *report, me_str *text)
     }
 }
 
-void me_text_summary(const me_report *report, bool is_brief, bool is_colored,
-                     me_str *text)
+void me_text_top(const me_report *report, bool is_brief, bool is_colored,
+                 me_str *text)
 {
     me_text_title(report, text);
     append_verdict(report, is_colored, text);
@@ -89,21 +89,26 @@ void me_text_summary(const me_report *report, bool is_brief, bool is_colored,
     me_text_band(report, text);
     (is_brief ? me_text_end_line : me_text_end)(report, text);
     me_str_append(text, "\n");
-    me_text_head(report, text);
 }
 
 static me_status append_peak(const me_report *report, me_str *text)
 {
-    return me_text_peak(report, CONTRIBUTORS_SHOWN, text);
+    return me_text_peak(report, CONTRIBUTORS_SHOWN, ME_CATEGORY_COUNT, text);
+}
+
+static me_status append_late(const me_report *report, me_str *text)
+{
+    return me_text_late(report, SIZE_MAX, text);
 }
 
 me_status me_text_append(const me_report *report, bool is_colored, me_str *text)
 {
     me_status (*const sections[])(const me_report *, me_str *) = {
-        me_text_ranks,  me_text_late,    append_peak,    me_text_device,
+        me_text_ranks,  append_late,     append_peak,    me_text_device,
         me_text_graphs, me_text_host,    me_text_volume, me_text_time,
         me_text_links,  me_text_modules, me_text_course};
-    me_text_summary(report, false, is_colored, text);
+    me_text_top(report, false, is_colored, text);
+    me_text_head(report, text);
     me_status status = ME_OK;
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         if (status == ME_OK) {

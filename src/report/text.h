@@ -33,9 +33,9 @@ void me_text_title(const me_report *report, me_str *text);
 /** What the job is: model, grid, batch, precision, implementations. */
 void me_text_head(const me_report *report, me_str *text);
 
-/** Title, verdict, its reason and band, how the job ends, and its head. */
-void me_text_summary(const me_report *report, bool is_brief, bool is_colored,
-                     me_str *text);
+/** Title, verdict, its reason and band, how the job ends, an empty line. */
+void me_text_top(const me_report *report, bool is_brief, bool is_colored,
+                 me_str *text);
 
 /** "  rank 3 peaks at 91.2 GiB in layer 5's core attention …: 38 % activation, …",
  *  a line; nothing without a peak. */
@@ -45,8 +45,10 @@ void me_text_reason(const me_report *report, me_str *text);
  *  first step that a loss scale lets through. NULL: there is none. Local. */
 const me_peak_result *me_report_life_peak(const me_rank_result *worst);
 
-/** The least and the most of each stage's ranks. */
-me_status me_text_stages(const me_report *report, me_str *text) ME_MUST_CHECK;
+/** The least and the most of each stage's ranks, in at most @p n_shown >= 2 rows:
+ *  the last one is of all others. */
+me_status me_text_stages(const me_report *report, size_t n_shown,
+                         me_str *text) ME_MUST_CHECK;
 
 /** Ranks by stage and tensor rank with their peaks; how stages differ. */
 me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
@@ -55,12 +57,17 @@ me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
 me_status me_ranks_table(const me_report *report, me_table_printer print,
                          me_str *text) ME_MUST_CHECK;
 
-/** Ranges of peaks, where late frees make them ranges. */
-me_status me_text_late(const me_report *report, me_str *text) ME_MUST_CHECK;
-
-/** Where the worst rank's peak goes. @param n_shown  modules and operations */
-me_status me_text_peak(const me_report *report, size_t n_shown,
+/** Ranges of peaks, where late frees make them ranges, in tables of at most
+ *  @p n_shown >= 2 rows: the last one is of all others. */
+me_status me_text_late(const me_report *report, size_t n_shown,
                        me_str *text) ME_MUST_CHECK;
+
+/** Where the worst rank's peak goes.
+ *
+ *  @param n_shown       modules and operations
+ *  @param n_categories  rows, >= 1: the last one is of all others */
+me_status me_text_peak(const me_report *report, size_t n_shown,
+                       size_t n_categories, me_str *text) ME_MUST_CHECK;
 
 /** The table of a peak's tensors alone, as @p print writes tables. Local.
  *  @param n_shown  at most 40 */

@@ -3,12 +3,42 @@
 #include "base/text_wrap.h"
 #include "report/text.h"
 
+#include <stdint.h>
 #include <string.h>
 
 enum {
     LINES_MAX = 60,
-    CONTRIBUTORS_SHOWN = 5
+    NOTES_LEAST = 2, /* lines: how many there are */
+    STEPS_MAX = 25   /* until no table gets shorter, and the head does */
 };
+
+/** Rows of the report's tables. */
+typedef struct brief_rows {
+    size_t contributors; /**< of the peak */
+    size_t categories;
+    size_t late; /**< of what is freed late */
+    size_t stages;
+} brief_rows;
+
+/** What has fewer rows where there is no room for all, one after the other. */
+static brief_rows rows_after(size_t step)
+{
+    static const brief_rows least = {1, 3, 2, 2};
+    brief_rows rows = {5, ME_CATEGORY_COUNT, 16, 10};
+    for (; step > 0; step--) {
+        if (rows.contributors > least.contributors) {
+            rows.contributors--;
+        } else if (rows.categories > least.categories) {
+            rows.categories--;
+        } else if (rows.late > rows.stages) {
+            rows.late--;
+        } else if (rows.stages > least.stages) {
+            rows.stages--;
+            rows.late--;
+        }
+    }
+    return rows;
+}
 
 /** How to see what is left out. */
 static const char more[] = "\nMore: --ranks all has each rank, --details the "
@@ -46,33 +76,60 @@ static void append_shortened(const char *lines, size_t room, me_str *text)
     }
 }
 
+static size_t room_after(size_t lines)
+{
+    return lines < LINES_MAX ? LINES_MAX - lines : 0;
+}
+
 static void append_notes(const me_report *report, me_str *text)
 {
     me_str notes = {0};
     const size_t before = me_text_lines(me_str_text(text), text->columns) +
                           me_text_lines(more, text->columns);
     me_text_notes(report, &notes);
-    append_shortened(me_str_text(&notes),
-                     before < LINES_MAX ? LINES_MAX - before : 0, text);
+    append_shortened(me_str_text(&notes), room_after(before), text);
     me_str_fini_piece(&notes, text);
 }
 
-/** @param n_contributors  of the peak */
-static me_status append_all(const me_report *report, bool shows_ranks,
-                            bool is_colored, size_t n_contributors,
-                            me_str *text)
+static me_status append_tables(const me_report *report, bool shows_ranks,
+                               brief_rows rows, me_str *text)
 {
-    me_status status = ME_OK;
-    me_text_summary(report, true, is_colored, text);
-    status = shows_ranks ? me_text_ranks(report, text)
-                         : me_text_stages(report, text);
+    me_status status = shows_ranks ? me_text_ranks(report, text)
+                                   : me_text_stages(report, rows.stages, text);
     if (status == ME_OK) {
-        status = me_text_late(report, text);
+        status = me_text_late(report, rows.late, text);
     }
     if (status == ME_OK) {
-        status = me_text_peak(report, n_contributors, text);
+        status = me_text_peak(report, rows.contributors, rows.categories, text);
     }
     me_text_step(report, text);
+    return status;
+}
+
+/** What the job is, in what is left of a screen that has @p tables too. */
+static void append_head(const me_report *report, bool is_shortened,
+                        const char *tables, me_str *text)
+{
+    me_str head = {0};
+    const size_t others = me_text_lines(me_str_text(text), text->columns) +
+                          me_text_lines(tables, text->columns) +
+                          me_text_lines(more, text->columns) + NOTES_LEAST;
+    me_text_head(report, &head);
+    append_shortened(me_str_text(&head),
+                     is_shortened ? room_after(others) : SIZE_MAX, text);
+    me_str_fini_piece(&head, text);
+}
+
+static me_status append_all(const me_report *report, bool shows_ranks,
+                            bool is_colored, size_t step, me_str *text)
+{
+    me_str tables = {.columns = text->columns};
+    const me_status status =
+        append_tables(report, shows_ranks, rows_after(step), &tables);
+    me_text_top(report, true, is_colored, text);
+    append_head(report, step == STEPS_MAX, me_str_text(&tables), text);
+    me_str_append(text, me_str_text(&tables));
+    me_str_fini_piece(&tables, text);
     append_notes(report, text);
     me_str_append(text, more);
     return status == ME_OK ? me_str_status(text) : status;
@@ -83,11 +140,10 @@ me_status me_brief_append(const me_report *report, bool shows_ranks,
 {
     me_status status = ME_OK;
     bool is_done = false;
-    // the peak has fewer rows where the rest leaves no room
-    for (size_t n = CONTRIBUTORS_SHOWN; status == ME_OK && !is_done; n--) {
+    for (size_t step = 0; status == ME_OK && !is_done; step++) {
         me_str made = {.columns = text->columns};
-        status = append_all(report, shows_ranks, is_colored, n, &made);
-        is_done = shows_ranks || n == 1 ||
+        status = append_all(report, shows_ranks, is_colored, step, &made);
+        is_done = shows_ranks || step == STEPS_MAX ||
                   me_text_lines(me_str_text(&made), made.columns) <= LINES_MAX;
         if (status == ME_OK && is_done) {
             me_str_append(text, me_str_text(&made));

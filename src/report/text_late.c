@@ -6,17 +6,22 @@
 #include "report/verdict.h"
 #include "track/fold.h"
 
+#include <stdint.h>
+#include <string.h>
+
 enum {
     RANGES_MAX = 4,
     ROWS_MAX = 16, /**< more are shown a stage a row */
-    NO_STAGE = -1
+    NO_STAGE = -1,
+    OTHERS = -2 /* in place of a stage: a row of all that are not shown */
 };
 
 /** A result whose peaks are ranges. */
 typedef struct late_row {
     const me_report *report;
     uint32_t result; /**< index */
-    int32_t stage;   /**< whose ranks the row is of; NO_STAGE: the result's */
+    int32_t stage;   /**< whose ranks the row is of; NO_STAGE: the result's;
+                          OTHERS */
     uint64_t requested;
     uint64_t requested_most;
     uint64_t reserved;
@@ -28,6 +33,10 @@ typedef struct late_row {
 static void get_ranks(const void *row, me_str *cell)
 {
     const late_row *r = row;
+    if (r->stage == OTHERS) {
+        me_str_append(cell, "others");
+        return;
+    }
     uint32_t *ranks =
         me_alloc((size_t)r->report->world_size, sizeof *ranks, "text.ranks");
     if (ranks == NULL) {
@@ -115,6 +124,11 @@ static void join(late_row *to, const late_row *row)
     to->most = me_max_u64(to->most, row->most);
 }
 
+static uint64_t highest(const late_row *row)
+{
+    return me_max_u64(row->most, row->reserved_most);
+}
+
 /** Of each result the stage of its lowest rank: one walk over the ranks. The
  *  caller's. */
 static int32_t *find_stages(const me_report *report)
@@ -148,8 +162,32 @@ static size_t by_stage(const int32_t *stages, late_row *rows, size_t n)
     return kept;
 }
 
+/** Rows that reach highest stay, in order; the others are one. @return rows */
+static size_t shorten(late_row *rows, size_t n, size_t n_shown)
+{
+    late_row others = {.stage = NO_STAGE};
+    while (n >= n_shown) {
+        size_t least = 0;
+        for (size_t i = 1; i < n; i++) {
+            if (highest(&rows[i]) < highest(&rows[least])) {
+                least = i;
+            }
+        }
+        if (others.stage == NO_STAGE) {
+            others = rows[least];
+            others.stage = OTHERS;
+        } else {
+            join(&others, &rows[least]);
+        }
+        memmove(&rows[least], &rows[least + 1], (n - least - 1) * sizeof *rows);
+        n--;
+    }
+    rows[n] = others;
+    return n + 1;
+}
+
 static me_status print_late(const me_report *report, const late_table *table,
-                            late_row *rows, me_str *text)
+                            size_t n_shown, late_row *rows, me_str *text)
 {
     size_t n_rows = 0;
     for (uint32_t i = 0; i < report->n_results; i++) {
@@ -169,12 +207,13 @@ static me_status print_late(const me_report *report, const late_table *table,
         n_rows = by_stage(stages, rows, n_rows);
         me_free(stages);
     }
+    n_rows = n_rows > n_shown ? shorten(rows, n_rows, n_shown) : n_rows;
     me_str_append(text, table->head);
     return me_table_print(
         ME_FIELDS_TABLE(columns, 0, table->schema, rows, n_rows), text);
 }
 
-me_status me_text_late(const me_report *report, me_str *text)
+me_status me_text_late(const me_report *report, size_t n_shown, me_str *text)
 {
     static const late_table tables[] = {
         {late_head, has_late_peak, &late_schema},
@@ -188,7 +227,7 @@ me_status me_text_late(const me_report *report, me_str *text)
     me_status status = ME_OK;
     for (size_t i = 0; i < sizeof tables / sizeof *tables && status == ME_OK;
          i++) {
-        status = print_late(report, &tables[i], rows, text);
+        status = print_late(report, &tables[i], n_shown, rows, text);
     }
     me_free(rows);
     return status;

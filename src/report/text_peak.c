@@ -4,6 +4,7 @@
 #include "report/text.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     BAR_WIDTH = 24,
@@ -86,7 +87,25 @@ static const me_column contributor_columns[] = {
 static const me_schema contributor_schema =
     ME_SCHEMA(share_row, {ME_BYTES(share_row, bytes), .title = "GiB"});
 
-static me_status append_categories(const me_peak_result *peak, me_str *text)
+/** The largest stay, in order; the others are one row. @return rows */
+static size_t shorten(share_row *rows, size_t n, size_t n_shown)
+{
+    share_row others = {.whole = rows[0].whole, .category = "(all others)"};
+    while (n >= n_shown) {
+        size_t least = 0;
+        for (size_t i = 1; i < n; i++) {
+            least = rows[i].bytes < rows[least].bytes ? i : least;
+        }
+        others.bytes += rows[least].bytes;
+        memmove(&rows[least], &rows[least + 1], (n - least - 1) * sizeof *rows);
+        n--;
+    }
+    rows[n] = others;
+    return n + 1;
+}
+
+static me_status append_categories(const me_peak_result *peak, size_t n_shown,
+                                   me_str *text)
 {
     share_row rows[ME_CATEGORY_COUNT];
     size_t n = 0;
@@ -99,8 +118,11 @@ static me_status append_categories(const me_peak_result *peak, me_str *text)
             };
         }
     }
-    return me_table_print(
-        ME_FIELDS_TABLE(category_columns, 2, &category_schema, rows, n), text);
+    n = n > n_shown ? shorten(rows, n, n_shown) : n;
+    me_table table =
+        *ME_FIELDS_TABLE(category_columns, 2, &category_schema, rows, n);
+    table.narrow = ";bytes;";
+    return me_table_print(&table, text);
 }
 
 me_status me_contributors_table(const me_peak_result *peak, size_t n_shown,
@@ -124,9 +146,10 @@ me_status me_contributors_table(const me_peak_result *peak, size_t n_shown,
         rows[n++] = (share_row){
             .bytes = rest, .whole = peak->requested_bytes, .category = ""};
     }
-    return print(
-        ME_FIELDS_TABLE(contributor_columns, 5, &contributor_schema, rows, n),
-        text);
+    me_table table =
+        *ME_FIELDS_TABLE(contributor_columns, 5, &contributor_schema, rows, n);
+    table.narrow = "blocks;share;category;";
+    return print(&table, text);
 }
 
 void me_text_instant(const me_peak_result *peak, me_str *text)
@@ -152,7 +175,8 @@ static void append_cause(const me_peak_result *peak, me_str *text)
     me_str_append(text, "\n\n");
 }
 
-me_status me_text_peak(const me_report *report, size_t n_shown, me_str *text)
+me_status me_text_peak(const me_report *report, size_t n_shown,
+                       size_t n_categories, me_str *text)
 {
     const me_peak_result *peak = me_rank_result_peak(me_report_worst(report));
     if (peak == NULL) {
@@ -163,7 +187,7 @@ me_status me_text_peak(const me_report *report, size_t n_shown, me_str *text)
     if (n_shown >= CONTRIBUTORS_OF_ALL) {
         append_cause(peak, text); // which a brief report has said
     }
-    const me_status status = append_categories(peak, text);
+    const me_status status = append_categories(peak, n_categories, text);
     if (status != ME_OK) {
         return status;
     }

@@ -9,10 +9,6 @@
 
 #include <string.h>
 
-enum {
-    STAGES_SHOWN = 10
-};
-
 /** Bytes of one kind, of all ranks of a stage. */
 typedef struct range {
     uint64_t least;
@@ -174,10 +170,10 @@ static size_t fold(stage_row *rows, size_t n)
 }
 
 /** Those that take most stay, in order; the others are one row. @return rows */
-static size_t shorten(stage_row *rows, size_t n)
+static size_t shorten(stage_row *rows, size_t n, size_t n_shown)
 {
     stage_row others = empty_row(-1);
-    for (; n > STAGES_SHOWN - 1;) {
+    while (n >= n_shown) {
         size_t least = 0;
         for (size_t i = 1; i < n; i++) {
             if (rows[i].worst_bytes < rows[least].worst_bytes) {
@@ -192,7 +188,21 @@ static size_t shorten(stage_row *rows, size_t n)
     return n + 1;
 }
 
-me_status me_text_stages(const me_report *report, me_str *text)
+/** On a narrow terminal what the verdict is of stays longest. */
+static me_status print_rows(const me_report *report, const stage_row *rows,
+                            size_t n, me_str *text)
+{
+    static const char *const narrow[] = {
+        [ME_BASIS_REQUESTED] = "worst rank;reserved;device;ranks;",
+        [ME_BASIS_RESERVED] = "worst rank;requested;device;ranks;",
+        [ME_BASIS_DEVICE] = "worst rank;requested;reserved;ranks;",
+    };
+    me_table table = *ME_TABLE(columns, rows, n);
+    table.narrow = narrow[report->verdict.basis];
+    return me_table_print(&table, text);
+}
+
+me_status me_text_stages(const me_report *report, size_t n_shown, me_str *text)
 {
     const size_t n_stages = (size_t)report->config->parallel.pipeline;
     stage_row *rows = me_alloc(n_stages + 1, sizeof *rows, "text.stage_rows");
@@ -206,10 +216,10 @@ me_status me_text_stages(const me_report *report, me_str *text)
         add_rank(report, rank, rows);
     }
     size_t n = fold(rows, n_stages);
-    n = n > STAGES_SHOWN ? shorten(rows, n) : n;
+    n = n > n_shown ? shorten(rows, n, n_shown) : n;
     me_str_append(text, "\nStages: the most of each rank's whole life, least "
                         "to most; * has the worst\n");
-    const me_status status = me_table_print(ME_TABLE(columns, rows, n), text);
+    const me_status status = print_rows(report, rows, n, text);
     me_free(rows);
     return status;
 }

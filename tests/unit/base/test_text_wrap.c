@@ -91,6 +91,33 @@ static void test_shell__lines_go_on_with_a_backslash(void **state)
     me_str_fini(&text);
 }
 
+/* Also on the narrowest terminal nothing is left to break once more. */
+static void test_shell__has_room_for_its_backslash(void **state)
+{
+    (void)state;
+    static const char line[] =
+        "      --set recompute.granularity=full --set recompute.method=uniform";
+    me_str text = {.columns = 40};
+    me_text_wrap_shell(line, sizeof line - 1, 6, &text);
+    assert_string_equal(me_str_text(&text),
+                        "      --set recompute.granularity=full \\\n"
+                        "      --set recompute.method=uniform\n");
+    assert_int_equal(me_text_lines(me_str_text(&text), 40), 2);
+    me_str_fini(&text);
+}
+
+static void test_wrap__ends_no_line_in_blanks(void **state)
+{
+    (void)state;
+    const me_terminal terminal = {.width = 40};
+    me_str text = {0};
+    me_text_wrap("  decoder.layers.0-8 x9      bias_dropout_add\n", &terminal,
+                 &text);
+    assert_string_equal(me_str_text(&text),
+                        "  decoder.layers.0-8 x9\n      bias_dropout_add\n");
+    me_str_fini(&text);
+}
+
 static void test_lines__are_counted_as_broken(void **state)
 {
     (void)state;
@@ -108,6 +135,8 @@ int main(void)
         cmocka_unit_test(test_wrap__marks_titles_and_the_worst),
         cmocka_unit_test(test_entry__stands_beside_its_name_or_below),
         cmocka_unit_test(test_shell__lines_go_on_with_a_backslash),
+        cmocka_unit_test(test_shell__has_room_for_its_backslash),
+        cmocka_unit_test(test_wrap__ends_no_line_in_blanks),
         cmocka_unit_test(test_lines__are_counted_as_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
