@@ -24,7 +24,7 @@ typedef struct me_fit_offer {
     const me_report *report; /**< of the job with it */
     bool changes_numerics;   /**< losses come out otherwise */
     int32_t place; /**< by step time, from 1; ties have the same; 0: the time
-                        is not predicted */
+                        is not predicted, or a lower bound */
     bool is_tie;   /**< another has this place, too */
 } me_fit_offer;
 
@@ -48,6 +48,10 @@ typedef struct me_fit {
  *  @return ME_OK, ME_ERR_NOMEM */
 me_status me_fit_table(const me_report *report, size_t most,
                        me_table_printer print, me_str *text) ME_MUST_CHECK;
+
+/** How the offers are ordered, what equal places are, and times that are lower
+ *  bounds: ", the fastest first (= is a tie; >= has no place)". Local. */
+void me_fit_order_append(const me_fit *fit, me_str *text);
 
 /** A section of the text report, with an empty line and a title. Local.
  *

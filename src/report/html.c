@@ -64,9 +64,14 @@ static me_status append_fit(const me_report *report, me_str *page)
         return ME_OK;
     }
     me_page_heading(page, "What makes it fit");
-    me_page_note(page, "Each change by itself, or several together where none "
-                       "is enough; simulated, the fastest first. = is a tie; "
-                       "(#) losses come out otherwise.");
+    me_str note = {0};
+    me_str_append(&note,
+                  "Each change by itself, or several together where none "
+                  "is enough; simulated");
+    me_fit_order_append(report->fit, &note);
+    me_str_append(&note, ". (#): losses come out otherwise.");
+    me_page_note(page, me_str_text(&note));
+    me_str_fini_piece(&note, page);
     return me_fit_table(report, 0, me_page_table, page);
 }
 

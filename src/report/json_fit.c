@@ -16,6 +16,10 @@ static json_t *make_offer(const void *items, uint32_t i)
     object =
         me_json_put(object, "step_ns",
                     step == NULL ? json_null() : json_integer(step->step_ns));
+    object = me_json_put(object, "host_lacks",
+                         step == NULL || offer->report->time.host_lacks == NULL
+                             ? json_null()
+                             : json_string(offer->report->time.host_lacks));
     return me_json_put(object, "verdict", me_json_verdict(offer->report));
 }
 

@@ -17,6 +17,13 @@ static const fit_row *row_of(const void *row)
     return row;
 }
 
+/** Is its time a lower bound? */
+static bool is_bound(const me_fit_offer *offer)
+{
+    return offer->report->time.step != NULL &&
+           offer->report->time.host_lacks != NULL;
+}
+
 static void get_place(const void *row, me_str *cell)
 {
     const me_fit_offer *offer = row_of(row)->offer;
@@ -33,7 +40,7 @@ static void get_step(const void *row, me_str *cell)
         me_str_append(cell, "-");
         return;
     }
-    me_str_printf(cell, "%s%.1f", time->host_lacks != NULL ? ">=" : "",
+    me_str_printf(cell, "%s%.1f", is_bound(row_of(row)->offer) ? ">=" : "",
                   (double)time->step->step_ns * 1e-6);
 }
 
@@ -42,13 +49,15 @@ static void get_slower(const void *row, me_str *cell)
 {
     const me_step_time *step = row_of(row)->offer->report->time.step;
     const me_step_time *before = row_of(row)->before->time.step;
-    if (step == NULL || before == NULL || before->step_ns == 0) {
+    const bool is_known = row_of(row)->before->time.host_lacks == NULL;
+    if (step == NULL || before == NULL || before->step_ns == 0 || !is_known) {
         me_str_append(cell, "-");
         return;
     }
     const double change =
         (double)(step->step_ns - before->step_ns) / (double)before->step_ns;
-    me_str_printf(cell, "%+.0f %%", 100.0 * change + 0.0);
+    me_str_printf(cell, "%s%+.0f %%", is_bound(row_of(row)->offer) ? ">=" : "",
+                  100.0 * change + 0.0);
 }
 
 static void get_bytes(const void *row, me_str *cell)
@@ -118,6 +127,22 @@ static void append_nothing(const me_fit *fit, bool is_all, me_str *text)
     append_tried(fit, is_all, text);
 }
 
+void me_fit_order_append(const me_fit *fit, me_str *text)
+{
+    size_t n_bounds = 0;
+    for (size_t i = 0; i < fit->n_offers; i++) {
+        n_bounds += is_bound(&fit->offers[i]) ? 1 : 0;
+    }
+    if (n_bounds < fit->n_offers) {
+        me_str_append(text, ", the fastest first (= is a tie");
+        me_str_append(text, n_bounds == 0 ? ")" : "; >= has no place)");
+    } else {
+        me_str_append(text,
+                      "; no places, since a step takes at least (>=) what "
+                      "is known of it");
+    }
+}
+
 static void append_title(const me_fit *fit, me_str *text)
 {
     me_str_append(text, "\nWhat makes it fit");
@@ -125,7 +150,9 @@ static void append_title(const me_fit *fit, me_str *text)
         me_str_printf(text, ": no change alone; %d together",
                       (int)fit->n_together);
     }
-    me_str_append(text, ", each simulated, the fastest first (= is a tie)\n");
+    me_str_append(text, ", each simulated");
+    me_fit_order_append(fit, text);
+    me_str_append(text, "\n");
 }
 
 /** Of what is shown. */
@@ -157,7 +184,7 @@ me_status me_fit_table(const me_report *report, size_t most,
         rows[i] = (fit_row){.offer = &fit->offers[i], .before = report};
     }
     me_table table = *ME_TABLE(columns, rows, n);
-    table.narrow = "step by;margin;";
+    table.narrow = "margin;step by;";
     table.ends_in_shell = true;
     const me_status status = print(&table, text);
     me_free(rows);

@@ -141,11 +141,11 @@ static me_status add_offer(me_fit_run *r, const finalists *f,
     return status;
 }
 
-/** Is its time a lower bound, where that of the job as it is is none? */
-static bool is_bound(const me_fit_run *r, const me_compare_row *row)
+/** Is its time a lower bound, which is in no order to others? */
+static bool is_bound(const me_compare_row *row)
 {
-    return row->report->time.host_lacks != NULL &&
-           r->base_report->time.host_lacks == NULL;
+    return row->report->time.step != NULL &&
+           row->report->time.host_lacks != NULL;
 }
 
 /** Those of the rows whose time is a bound, or those whose is none. */
@@ -157,7 +157,7 @@ static me_status add_offers(me_fit_run *r, const finalists *f,
     fitting.rows = rows;
     fitting.n_rows = 0;
     for (size_t i = 0; i < all->n_rows; i++) {
-        if (is_bound(r, &all->rows[i]) == are_bounds) {
+        if (is_bound(&all->rows[i]) == are_bounds) {
             rows[fitting.n_rows++] = all->rows[i];
         }
     }

@@ -60,11 +60,73 @@ static void test_text_fit__finds_nothing(void **state)
     me_str_fini(&text);
 }
 
+/* A time that is a lower bound is in no order to others; nor is a change against
+ * one. */
+static void test_text_fit__says_what_is_a_bound(void **state)
+{
+    (void)state;
+    me_step_time step = {.step_ns = 3000000};
+    const me_report known = {.time = {.step = &step}};
+    const me_report bound = {.time = {.step = &step, .host_lacks = "copies"}};
+
+    const struct {
+        const me_report *before;
+        const me_report *first;
+        const char *order;
+        const char *row;
+        const char *other_row;
+    } cases[] = {
+        {&known, &known, "fastest first (= is a tie)\n", "1      3.0     +0 %",
+         "1      3.0     +0 %"},
+        {&known, &bound, "(= is a tie; >= has no place)\n", ">=3.0   >=+0 %",
+         "1      3.0     +0 %"},
+        {&bound, &bound, "(= is a tie; >= has no place)\n", ">=3.0        -",
+         "1      3.0        -"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_fit_offer offers[] = {
+            {.name = "a", .flags = "-a", .report = &known, .place = 1},
+            {.name = "b",
+             .flags = "-b",
+             .report = cases[i].first,
+             .place = cases[i].first == &bound ? 0 : 1},
+        };
+        const me_fit fit = {.offers = offers, .n_offers = 2, .n_together = 1};
+        me_report report = *cases[i].before;
+        report.fit = &fit;
+        me_str text = {0};
+        assert_int_equal(me_fit_text(&report, 0, &text), ME_OK);
+        assert_non_null(strstr(me_str_text(&text), cases[i].order));
+        assert_non_null(strstr(me_str_text(&text), cases[i].row));
+        assert_non_null(strstr(me_str_text(&text), cases[i].other_row));
+        me_str_fini(&text);
+    }
+}
+
+static void test_text_fit__has_no_order_of_bounds(void **state)
+{
+    (void)state;
+    me_step_time step = {.step_ns = 3000000};
+    const me_report bound = {.time = {.step = &step, .host_lacks = "copies"}};
+    const me_fit_offer offer = {.name = "a", .flags = "-a", .report = &bound};
+    const me_fit fit = {.offers = &offer, .n_offers = 1, .n_together = 1};
+    me_report report = bound;
+    report.fit = &fit;
+    me_str text = {0};
+    assert_int_equal(me_fit_text(&report, 0, &text), ME_OK);
+    assert_null(strstr(me_str_text(&text), "fastest"));
+    assert_non_null(strstr(me_str_text(&text), "no places"));
+    me_str_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_fit__shows_all),
         cmocka_unit_test(test_text_fit__finds_nothing),
+        cmocka_unit_test(test_text_fit__says_what_is_a_bound),
+        cmocka_unit_test(test_text_fit__has_no_order_of_bounds),
     };
     return cmocka_run_group_tests_name("text_fit", tests, NULL, NULL);
 }
