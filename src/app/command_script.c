@@ -5,6 +5,7 @@
 #include "base/input.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "config/hub_cache.h"
 #include "config/launch_command.h"
 #include "config/launch_ranks.h"
 #include "config/wrappers.h"
@@ -207,6 +208,10 @@ static bool is_kept(const char *variable, me_arena *arena)
     }
     name[length] = '\0';
     const me_variable_rule *rule = me_variable_rule_find(name);
+    if (me_hub_is_variable(name)) { // what memest has itself need not be told
+        const char *own = getenv(name);
+        return own == NULL || strcmp(own, name + length + 1) != 0;
+    }
     return me_is_one_of(name, length, ranks, sizeof ranks / sizeof *ranks) ||
            is_of_slurm(name) ||
            (rule != NULL && rule->kind != ME_VARIABLE_NO_EFFECT);

@@ -300,14 +300,16 @@ static bool is_model(const char *model, me_str *path)
 
 /** The config.json of a folder as Hugging Face's are: @p model itself, or in the
  *  Hub's cache. @return false: there is none, or it is a name that is known */
-static bool find_folder(const char *model, me_str *path)
+static bool find_folder(const me_config *config, const char *model,
+                        me_str *path)
 {
+    const me_hub_environment environment = me_hub_environment_of(config);
     struct stat about;
     if (strchr(model, '/') == NULL && is_model(model, path)) {
         return false;
     }
     if (stat(model, &about) != 0) {
-        me_hub_cached(model, NULL, path);
+        me_hub_cached(model, &environment, path);
     } else if (S_ISDIR(about.st_mode)) {
         me_str_append(path, model);
     }
@@ -347,7 +349,7 @@ me_status me_config_read_file(me_config *config, const char *model,
     reading r = {.config = config, .diag = diag};
     me_str path = {0};
     me_status status = ME_OK;
-    if (!find_folder(model, &path)) {
+    if (!find_folder(config, model, &path)) {
         if (is_bare_name(model)) {
             return me_trainer_read_named(config, "--model", model, diag);
         }

@@ -16,21 +16,76 @@ static const char *variable(const me_hub_environment *environment,
     return value != NULL ? value : getenv(name);
 }
 
+/** A variable, and what is behind its value. */
+typedef struct place {
+    const char *name;
+    const char *below;
+} place;
+
+static const place homes[] = {
+    {"HF_HOME", ""},
+    {"XDG_CACHE_HOME", "/huggingface"},
+    {"HOME", "/.cache/huggingface"},
+};
+
+static const place caches[] = {
+    {"HF_HUB_CACHE", ""},
+    {"HUGGINGFACE_HUB_CACHE", ""},
+};
+
+/** The first place whose variable is set, of which a `~` is $HOME. */
+static bool append_place(const place *places, size_t count,
+                         const me_hub_environment *environment, me_str *path)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *value = variable(environment, places[i].name);
+        const char *home = variable(environment, "HOME");
+        if (value == NULL || value[0] == '\0') {
+            continue;
+        }
+        const bool is_home = value[0] == '~' && home != NULL &&
+                             (value[1] == '/' || value[1] == '\0');
+        me_str_printf(path, "%s%s%s", is_home ? home : "",
+                      is_home ? value + 1 : value, places[i].below);
+        return true;
+    }
+    return false;
+}
+
+static const char *variable_of(const void *self, const char *name)
+{
+    return me_config_variable(self, name);
+}
+
+me_hub_environment me_hub_environment_of(const me_config *config)
+{
+    return (me_hub_environment){.variable = variable_of, .self = config};
+}
+
+bool me_hub_is_variable(const char *name)
+{
+    bool is_one = false;
+    for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++) {
+        is_one |= strcmp(homes[i].name, name) == 0;
+    }
+    for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
+        is_one |= strcmp(caches[i].name, name) == 0;
+    }
+    return is_one;
+}
+
+void me_hub_home(const me_hub_environment *environment, me_str *path)
+{
+    (void)append_place(homes, sizeof homes / sizeof homes[0], environment,
+                       path);
+}
+
 static void append_cache(const me_hub_environment *environment, me_str *path)
 {
-    static const char *const places[][2] = {
-        {"HF_HUB_CACHE", ""},
-        {"HUGGINGFACE_HUB_CACHE", ""},
-        {"HF_HOME", "/hub"},
-        {"XDG_CACHE_HOME", "/huggingface/hub"},
-        {"HOME", "/.cache/huggingface/hub"},
-    };
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const char *value = variable(environment, places[i][0]);
-        if (value != NULL && value[0] != '\0') {
-            me_str_printf(path, "%s%s", value, places[i][1]);
-            return;
-        }
+    if (!append_place(caches, sizeof caches / sizeof caches[0], environment,
+                      path)) {
+        me_hub_home(environment, path);
+        me_str_append(path, "/hub");
     }
 }
 

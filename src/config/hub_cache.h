@@ -10,12 +10,26 @@
 #define MEMEST_CONFIG_HUB_CACHE_H
 
 #include "base/str.h"
+#include "config/config.h"
+
+#include <stdbool.h>
 
 /** Variables of a job's environment, before the process's own. */
 typedef struct me_hub_environment {
     const char *(*variable)(const void *self, const char *name);
     const void *self;
 } me_hub_environment;
+
+/** The environment of a job whose launch command was read so far; @p config is
+ *  borrowed. Local. */
+me_hub_environment me_hub_environment_of(const me_config *config);
+
+/** Does a variable say where the cache is? Local. */
+bool me_hub_is_variable(const char *name);
+
+/** Append the folder in which Hugging Face's programs keep what is theirs, if it
+ *  is known; else nothing. Local. @param environment  NULL: the process's alone */
+void me_hub_home(const me_hub_environment *environment, me_str *path);
 
 /**
  * Append the folder of the model @p name, if it could be one of the Hub's and is

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/yaml_text.h"
 #include "config/config_private.h"
+#include "config/hub_cache.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -232,6 +233,33 @@ static me_status settle(launch *l, const me_gpus_here *here)
     return status == ME_OK ? hand_over(l, here) : status;
 }
 
+/** The file of `accelerate config`, which no option names (config_args.py). */
+static me_status take_default(launch *l)
+{
+    const me_hub_environment environment = me_hub_environment_of(l->config);
+    me_str path = {0};
+    me_hub_home(&environment, &path);
+    if (path.length > 0) {
+        me_str_append(&path, "/accelerate/default_config.yaml");
+    }
+    const bool is_taken = path.length > 0 && is_here(me_str_text(&path));
+    me_status status = me_str_status(&path);
+    if (status == ME_OK && is_taken) {
+        l->said.file =
+            me_arena_strdup(l->config->own->text, me_str_text(&path));
+        status = l->said.file == NULL ? ME_ERR_NOMEM : ME_OK;
+    }
+    me_str_fini(&path);
+    if (status != ME_OK) {
+        return me_fail(l->diag, status, "no memory for a launch command");
+    }
+    return is_taken ? me_config_assume(l->config, l->diag,
+                                       "accelerate launch takes %.160s of this "
+                                       "machine, since it has no --config_file",
+                                       l->said.file)
+                    : ME_OK;
+}
+
 me_status me_accelerate_settle(const me_accelerate_said *said,
                                const me_gpus_here *here, me_rank_counts *counts,
                                me_config *config, me_diag *diag)
@@ -239,7 +267,12 @@ me_status me_accelerate_settle(const me_accelerate_said *said,
     me_diag why = {.status = ME_OK};
     launch l = {
         .said = *said, .counts = counts, .config = config, .diag = diag};
-    if (said->file != NULL) {
+    const me_status taken =
+        said->file == NULL && !said->is_cpu ? take_default(&l) : ME_OK;
+    if (taken != ME_OK) {
+        return taken;
+    }
+    if (l.said.file != NULL) {
         l.diag = &why;
         const me_status status = read_file(&l, &why);
         l.diag = diag;

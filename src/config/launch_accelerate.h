@@ -14,6 +14,7 @@
 typedef struct me_accelerate_said {
     const char *file;
     bool is_several; /**< an option makes it start several processes */
+    bool is_cpu;     /**< --cpu: no file is taken that no option names */
     bool is_used;
     me_deepspeed_said deepspeed; /**< is_used: DeepSpeed trains */
     const char *launcher;        /**< DeepSpeed's, of several machines */
@@ -21,7 +22,9 @@ typedef struct me_accelerate_said {
 
 /**
  * Settle the ranks as accelerate/commands/launch.py does. A file that is not
- * here leaves the world open, unless --num_processes says it.
+ * here leaves the world open, unless --num_processes says it. Without --config_file
+ * that of `accelerate config` counts, in Hugging Face's folder of this machine, if
+ * it is there.
  *
  * @param counts  its --num_processes and --num_machines; ranks, nodes and GPUs
  *                of a node

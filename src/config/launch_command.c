@@ -138,6 +138,7 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
     case ME_WRAPPER_CONFIG_FILE:
     case ME_WRAPPER_SEVERAL:
     case ME_WRAPPER_DEEPSPEED_TOO:
+    case ME_WRAPPER_CPU:
     case ME_WRAPPER_STARTER:
     case ME_WRAPPER_UNREAD:
     case ME_WRAPPER_GPUS:

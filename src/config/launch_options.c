@@ -51,6 +51,7 @@ bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
         a->is_several = true;
         a->deepspeed.is_used = true;
         return true;
+    case ME_WRAPPER_CPU: a->is_cpu = true; return true;
     case ME_WRAPPER_STARTER: a->launcher = value; return true;
     case ME_WRAPPER_UNREAD:
         *(wrapper->kind == ME_WRAPPER_MPIRUN ? &r->hosts.placing : &r->unread) =

@@ -3,7 +3,7 @@
 
 #include "base/parse.h"
 #include "config/config_private.h"
-#include "config/launch_hosts.h"
+#include "config/launch_srun.h"
 #include "config/options.h"
 #include "config/site.h"
 
@@ -78,6 +78,12 @@ void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
         return;
     }
     const size_t length = strcspn(option, "=");
+    const bool is_tres = strncmp(option, "--tres-per-task", 15) == 0;
+    const bool is_of_task =
+        is_tres || strncmp(option, "--gpus-per-task", 15) == 0;
+    if (is_tres && (value = me_slurm_tres_gpus(value)) == NULL) {
+        return;
+    }
     const bool is_gres = strncmp(option, "--gres", length) == 0 && length == 6;
     const bool is_of_node =
         is_gres ||
@@ -96,6 +102,9 @@ void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
     if (strncmp(option, "-G", 2) == 0 ||
         (strncmp(option, "--gpus", length) == 0 && length == 6)) {
         ranks->all_gpus = gpus.count;
+    }
+    if (is_of_task) {
+        ranks->task_gpus = gpus.count;
     }
     if (is_of_node && gpus.count > 0 && gpus.count <= MOST) {
         ranks->gpus.count = gpus.count;
@@ -153,60 +162,11 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
     return false;
 }
 
-/** Nodes of an srun: its -N, else those of the job, else of its -w. */
-static uint64_t nodes_of_step(const me_launch_ranks *r)
-{
-    if (r->srun.nodes != 0 || r->slurm.nodes != 0) {
-        return r->srun.nodes != 0 ? r->srun.nodes : r->slurm.nodes;
-    }
-    return r->node_list == NULL ? 0 : me_host_list_count(r->node_list);
-}
-
-/** What an srun starts: its options, or the allocation's where it has none. The
- *  job's number of tasks counts unless srun has -n, or -N with a number of tasks
- *  of a node from anywhere (_opt_verify() of srun). */
-static me_rank_counts step_of(const me_launch_ranks *r)
-{
-    me_rank_counts step = r->srun;
-    step.nodes = nodes_of_step(r);
-    if (step.per_node == 0) {
-        step.per_node = r->slurm.per_node;
-    }
-    if (step.ranks == 0 && (r->srun.nodes == 0 || step.per_node == 0)) {
-        step.ranks = r->slurm.ranks;
-    }
-    return step;
-}
-
 static me_status settle_mpirun(me_launch_ranks *r, me_config *config,
                                me_diag *diag)
 {
     return me_mpirun_settle(&r->hosts, r->slurm.nodes, &r->mpirun, config,
                             diag);
-}
-
-/** srun(1), --ntasks-per-gpu: the tasks follow from the GPUs where no number of
- *  tasks is given. */
-static me_status settle_tasks_of_gpus(me_launch_ranks *r, me_config *config,
-                                      me_diag *diag)
-{
-    const me_rank_counts step = step_of(r);
-    const uint64_t nodes = step.nodes == 0 ? 1 : step.nodes;
-    const uint64_t gpus =
-        r->all_gpus != 0 ? r->all_gpus : r->gpus.count * nodes;
-    if (!r->srun.is_used || r->per_gpu == 0 || step.ranks != 0 ||
-        step.per_node != 0) {
-        return ME_OK;
-    }
-    if (gpus == 0 || gpus > MOST) {
-        return me_config_leave_world_open(
-            config, diag,
-            "srun --ntasks-per-gpu %llu: memest cannot tell how many GPUs "
-            "there are: give --gpus or --ntasks, or memest's --world-size",
-            (unsigned long long)r->per_gpu);
-    }
-    r->srun.ranks = gpus * r->per_gpu;
-    return ME_OK;
 }
 
 static me_status set_number(me_config *config, const char *option,
@@ -215,31 +175,6 @@ static me_status set_number(me_config *config, const char *option,
     char text[24];
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
     return me_config_set(config, option, text, diag);
-}
-
-/** Slurm's versions do not agree, or an option does not count. */
-static me_status say_tasks(me_launch_ranks *r, me_config *config, me_diag *diag)
-{
-    const me_rank_counts step = step_of(r);
-    const uint64_t tasks = me_rank_counts_ranks(&step);
-    if (!r->srun.is_used || r->torchrun.is_used || r->srun.ranks != 0 ||
-        r->slurm.ranks == 0 || r->srun.per_node == 0 || step.nodes == 0 ||
-        step.nodes * r->srun.per_node == r->slurm.ranks) {
-        return ME_OK;
-    }
-    return step.ranks != 0
-               ? me_config_assume(config, diag,
-                                  "srun starts the %llu tasks of SLURM_NTASKS: "
-                                  "beside it --ntasks-per-node %llu is at most "
-                                  "a limit",
-                                  (unsigned long long)tasks,
-                                  (unsigned long long)r->srun.per_node)
-               : me_config_assume(config, diag,
-                                  "srun starts the %llu tasks of its -N and "
-                                  "--ntasks-per-node; versions of Slurm before "
-                                  "these win start SLURM_NTASKS = %llu",
-                                  (unsigned long long)tasks,
-                                  (unsigned long long)r->slurm.ranks);
 }
 
 /** A variable of torchrun's, which its own option goes before: a number, or what
@@ -307,7 +242,7 @@ static me_status settle_torchrun(const me_launch_ranks *r, me_config *config,
     if (said == 0 && config->own->world_is_open != NULL) {
         return ME_OK;
     }
-    const me_rank_counts outer = r->srun.is_used ? step_of(r) : r->mpirun;
+    const me_rank_counts outer = r->srun.is_used ? me_srun_step(r) : r->mpirun;
     const uint64_t n_torchruns = me_rank_counts_ranks(&outer);
     const uint64_t n_nodes = r->torchrun.nodes == 0 ? 1 : r->torchrun.nodes;
     if (outer.is_used && n_torchruns > 1 && n_torchruns != n_nodes) {
@@ -330,7 +265,7 @@ static me_status settle_world_size(me_launch_ranks *r, me_config *config,
     if (r->torchrun.is_used) {
         return settle_torchrun(r, config, diag);
     }
-    const me_rank_counts step = step_of(r);
+    const me_rank_counts step = me_srun_step(r);
     const uint64_t of_mpirun = me_rank_counts_ranks(&r->mpirun);
     const uint64_t candidates[] = {
         r->environment.ranks,
@@ -351,7 +286,7 @@ static me_status settle_world_size(me_launch_ranks *r, me_config *config,
 static me_status settle_gpus_per_node(me_launch_ranks *r, me_config *config,
                                       me_diag *diag)
 {
-    const me_rank_counts step = step_of(r);
+    const me_rank_counts step = me_srun_step(r);
     const bool is_limit = step.nodes * r->srun.per_node < step.ranks;
     const uint64_t candidates[] = {
         r->torchrun.per_node, r->mpirun.per_node,
@@ -441,11 +376,9 @@ me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
 {
     static me_status (*const steps[])(me_launch_ranks *, me_config *,
                                       me_diag *) = {
-        settle_mpirun,     settle_tasks_of_gpus,
-        settle_partition,  settle_launchers,
-        settle_world_size, settle_gpus_per_node,
-        settle_card,       say_tasks,
-        say_unread,
+        settle_mpirun,    me_srun_settle,    settle_partition,
+        settle_launchers, settle_world_size, settle_gpus_per_node,
+        settle_card,      me_srun_say_tasks, say_unread,
     };
     me_status status = ranks->status == ME_OK ? ME_OK
                                               : me_fail(diag, ranks->status,

@@ -38,6 +38,7 @@ typedef struct me_launch_ranks {
     uint64_t assumed_nodes; /**< of a batch script that says only GPUs */
     me_slurm_gpus gpus;     /**< of a node */
     uint64_t all_gpus;      /**< `--gpus`; 0: not said */
+    uint64_t task_gpus;     /**< `--gpus-per-task`; 0: not said */
     uint64_t per_gpu;       /**< `--ntasks-per-gpu`; 0: not said */
     char asked_type[ME_SLURM_TYPE]; /**< that an option names; "": none */
     char other_type[ME_SLURM_TYPE]; /**< that another option names beside it */
@@ -62,8 +63,8 @@ bool me_launch_ranks_option(me_launch_ranks *ranks, const me_wrapper *wrapper,
                             const me_wrapper_option *option, const char *name,
                             const char *value);
 
-/** Take the value of `--gres`, `--gpus-per-node`, `--gpus-per-task` or
- *  `--gpus`; a later one wins. Of `--constraint` where none of them names a
+/** Take the value of `--gres`, `--gpus-per-node`, `--gpus-per-task`,
+ *  `--tres-per-task` or `--gpus`; a later one wins. Of `--constraint` where none of them names a
  *  card. */
 void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
                           const char *value);

@@ -18,20 +18,27 @@ static bool read_number(const char *text, size_t length, uint64_t *number_out)
     return me_parse_u64(digits, number_out) == ME_OK;
 }
 
+/** `:`, or `=` as newer versions write it; NULL: there is none. */
+static const char *find_separator(const char *text, size_t length)
+{
+    const char *colon = memchr(text, ':', length);
+    return colon == NULL ? memchr(text, '=', length) : colon;
+}
+
 /** One entry of a list, up to its comma or the sockets behind it. */
 static bool read_entry(const char *text, size_t length, bool needs_gpu,
                        me_slurm_gpus *gpus_out)
 {
     me_slurm_gpus gpus = {.count = 1};
     const bool is_gpu = length >= 3 && strncmp(text, "gpu", 3) == 0 &&
-                        (length == 3 || text[3] == ':');
+                        (length == 3 || text[3] == ':' || text[3] == '=');
     if (needs_gpu && !is_gpu) {
         return false;
     }
     const size_t skip = !is_gpu ? 0 : length == 3 ? 3 : 4;
     text += skip;
     length -= skip;
-    const char *colon = memchr(text, ':', length);
+    const char *colon = find_separator(text, length);
     const size_t first = colon == NULL ? length : (size_t)(colon - text);
     if (length > 0 && !read_number(text, first, &gpus.count)) {
         if (first >= sizeof gpus.type ||
@@ -57,6 +64,13 @@ bool me_slurm_gpus_read(const char *text, bool needs_gpu,
         text += *text == ',';
     }
     return false;
+}
+
+const char *me_slurm_tres_gpus(const char *text)
+{
+    static const char gres[] = "gres/";
+    const char *gpus = strstr(text, "gres/gpu");
+    return gpus == NULL ? NULL : gpus + sizeof gres - 1;
 }
 
 /** Letters and digits of a type, small, without what says nothing of the

@@ -38,6 +38,10 @@ typedef struct me_slurm_gpus {
 bool me_slurm_gpus_read(const char *text, bool needs_gpu,
                         me_slurm_gpus *gpus_out);
 
+/** What `--tres-per-task` says of GPUs, `gres/gpu:1` among others: from its `gpu`
+ *  on; NULL: nothing. Local. */
+const char *me_slurm_tres_gpus(const char *text);
+
 /**
  * The file of configs/cards that a type means: `h100`, `a100_80gb`,
  * `nvidia_h100_80gb_hbm3`. Local.

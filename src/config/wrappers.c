@@ -29,7 +29,8 @@ static const me_wrapper_option srun_options[] = {
     {"nodes", 1, ME_WRAPPER_NODES},
     {"ntasks-per-node tasks-per-node", 1, ME_WRAPPER_PER_NODE},
     {"export", 1, ME_WRAPPER_ASSIGNMENTS},
-    {"gres gpus-per-node gpus-per-task gpus constraint", 1, ME_WRAPPER_GPUS},
+    {"gres gpus-per-node gpus-per-task tres-per-task gpus constraint", 1,
+     ME_WRAPPER_GPUS},
     {"partition", 1, ME_WRAPPER_PARTITION},
     {"ntasks-per-gpu ntasks-per-tres", 1, ME_WRAPPER_PER_GPU},
     {"nodelist", 1, ME_WRAPPER_NODE_LIST},
@@ -88,8 +89,7 @@ static const me_wrapper_option deepspeed_options[] = {
     {"-H --hostfile", 1, ME_WRAPPER_HOST_FILE},
     {"-i --include", 1, ME_WRAPPER_INCLUDE},
     {"-e --exclude", 1, ME_WRAPPER_EXCLUDE},
-    {"--module", 0, ME_WRAPPER_MODULE},
-    {"--no-python --no-local-rank --no-ssh --no-ssh-check --force-multi "
+    {"--module --no-python --no-local-rank --no-ssh --no-ssh-check --force-multi "
      "--save-pid --elastic-training --bind-cores-to-rank -q --quiet",
      0, ME_WRAPPER_NOTHING},
     {"--min-elastic-nodes --log-level "
@@ -104,15 +104,15 @@ static const me_wrapper_option deepspeed_options[] = {
 static const me_wrapper_option accelerate_options[] = {
     {"--num-processes", 1, ME_WRAPPER_RANKS},
     {"--num-machines", 1, ME_WRAPPER_NODES},
-    {"-m --module", 0, ME_WRAPPER_MODULE},
     {"--config-file", 1, ME_WRAPPER_CONFIG_FILE},
     {"--multi-gpu --use-fsdp --use-megatron-lm", 0, ME_WRAPPER_SEVERAL},
     {"--use-deepspeed", 0, ME_WRAPPER_DEEPSPEED_TOO},
+    {"--cpu", 0, ME_WRAPPER_CPU},
     {"--deepspeed-hostfile", 1, ME_WRAPPER_HOST_FILE},
     {"--deepspeed-inclusion-filter", 1, ME_WRAPPER_INCLUDE},
     {"--deepspeed-exclusion-filter", 1, ME_WRAPPER_EXCLUDE},
     {"--deepspeed-multinode-launcher", 1, ME_WRAPPER_STARTER},
-    {"-q --quiet --cpu --no-python --debug --same-network "
+    {"-m --module -q --quiet --no-python --debug --same-network "
      "--enable-cpu-affinity --use-parallelism-config --dynamo-use-fullgraph "
      "--dynamo-use-dynamic --dynamo-use-regional-compilation",
      0, ME_WRAPPER_NOTHING},

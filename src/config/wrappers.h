@@ -26,6 +26,7 @@ typedef enum me_wrapper_use {
     ME_WRAPPER_CONFIG_FILE,   /**< accelerate's */
     ME_WRAPPER_SEVERAL,       /**< accelerate starts more than one process */
     ME_WRAPPER_DEEPSPEED_TOO, /**< … and DeepSpeed trains */
+    ME_WRAPPER_CPU,           /**< accelerate starts no GPU's process */
     ME_WRAPPER_STARTER,       /**< of DeepSpeed's machines */
     ME_WRAPPER_UNREAD,        /**< says ranks, and is not read */
     ME_WRAPPER_MAP,        /**< Open MPI's `ppr:N:node`, or what says nothing */

@@ -30,8 +30,8 @@ static uint64_t count_of(const char *text, bool needs_gpu)
 /** `gres/gpu:1` of --tres-per-task, from its `gpu` on, or the whole text. */
 static const char *gpus_of_tres(const char *text)
 {
-    const char *gres = strstr(text, "gres/gpu");
-    return gres == NULL ? text : gres + 5;
+    const char *gpus = me_slurm_tres_gpus(text);
+    return gpus == NULL ? text : gpus;
 }
 
 static gpus_said gpus_of(const me_batch *batch)

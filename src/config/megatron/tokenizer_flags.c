@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The vocabulary, as Megatron-LM's tokenizers say it (core_v0.19.0,
  * core/tokenizers/utils/build_tokenizer.py). */
+#include "config/hub_cache.h"
 #include "config/megatron/megatron_arguments.h"
 #include "config/megatron/megatron_rules.h"
 #include "config/tokenizer/tokenizer.h"
@@ -30,11 +31,6 @@ static const char *model_of(const me_flag_uses *uses)
         model = value_of(uses, flags[i]);
     }
     return model;
-}
-
-static const char *variable(const void *self, const char *name)
-{
-    return me_config_variable(self, name);
 }
 
 static me_status keep(me_config *config, const char *type,
@@ -80,14 +76,15 @@ me_status me_vocabulary_settle(me_config *config, const me_flag_uses *uses,
     const me_flag_use *specials =
         me_flag_use_find(uses, "--tokenizer-special-tokens");
     const char *given = value_of(uses, "--tokenizer-type");
+    const me_hub_environment environment = me_hub_environment_of(config);
     me_tokenizer tokenizer = {
         .type = given == NULL ? default_type : given,
         .model = model_of(uses),
         .vocab_file = value_of(uses, "--vocab-file"),
         .specials = specials == NULL ? NULL : specials->values,
         .n_specials = specials == NULL ? 0 : (size_t)specials->n_values,
-        .variable = variable,
-        .self = config,
+        .variable = environment.variable,
+        .self = environment.self,
     };
     if (strncmp(tokenizer.type, "Null", 4) == 0 ||
         config->model.padded_vocab_size != 0 ||

@@ -68,11 +68,12 @@ me_status me_trainer_read_model(me_config *config, const char *flag,
                                 const char *name, me_diag *diag,
                                 bool *is_file_out)
 {
+    const me_hub_environment environment = me_hub_environment_of(config);
     me_str cached = {0};
     if (me_config_is_set(config, "model.num_layers")) {
         return ME_OK;
     }
-    me_hub_cached(name, NULL, &cached);
+    me_hub_cached(name, &environment, &cached);
     const bool is_file = cached.length > 0 || is_there(name);
     const me_status status = me_str_status(&cached);
     me_str_fini(&cached);

@@ -3,6 +3,7 @@
 #include "job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     WORDS_MAX = 96
@@ -123,7 +124,23 @@ static const struct {
     {"srun --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 8},
     {"srun -G h100:8 --ntasks-per-gpu=2 python pretrain_gpt.py", 16},
     {"srun --gres=gpu:4 --ntasks-per-gpu=1 python pretrain_gpt.py", 4},
-    {"srun -n 2 --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 2},
+    {"srun -n 2 --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 8},
+    {"srun -n 8 --gpus-per-node=4 --ntasks-per-gpu=1 python pretrain_gpt.py",
+     8},
+    {"srun --ntasks-per-gpu=1 -N 2 python pretrain_gpt.py", 2},
+    {"srun -n 16 --gpus=16 --gpus-per-task=1 python pretrain_gpt.py", 16},
+    {"srun -N 2 --gpus=16 --gpus-per-task=8 python pretrain_gpt.py", 2},
+    {"srun --gpus=16 --gpus-per-node=8 python pretrain_gpt.py", 2},
+    {"srun -N 2 --ntasks-per-node=8 --gpus=16 --gpus-per-task=1 python "
+     "pretrain_gpt.py",
+     16},
+    {"srun -n 4 --tres-per-task=cpu=4,gres/gpu=1 python pretrain_gpt.py", 4},
+    {"srun --gpus=16 torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py",
+     16},
+    {"SLURM_NNODES=2 srun --gpus-per-task=1 python pretrain_gpt.py", 2},
+    {"deepspeed --module --num_gpus 4 torchtitan.train", 4},
+    {"deepspeed --num_gpus 4 --module torchtitan.train", 4},
+    {"accelerate launch -m --num_processes 4 torchtitan.train", 4},
     {"torchrun --nproc-per-node 2 -- pretrain_gpt.py", 2},
     {"srun -n 4 -- python pretrain_gpt.py", 4},
     {"mpiexec -n 8 --bind-to none -x NCCL_DEBUG=INFO --mca btl self "
@@ -201,6 +218,15 @@ static const struct {
      "NAME:SLOT,SLOT of the 8 slots"},
     {"accelerate launch --num_processes 2 --num_machines 4 pretrain_gpt.py",
      ME_ERR_CONFIG, "2 processes on 4 machines are none on each"},
+    {"srun --gpus-per-task=1 python pretrain_gpt.py", ME_ERR_CONFIG,
+     "--gpus-per-task 1: Slurm refuses it without --gpus or -n"},
+    {"srun --gpus=8 --tres-per-task=gres/gpu:3 python pretrain_gpt.py",
+     ME_ERR_CONFIG, "beside a --gpus that is no multiple of it"},
+    {"srun -N 2 --gpus=16 --gpus-per-task=1 python pretrain_gpt.py",
+     ME_ERR_CONFIG, "Slurm refuses them beside 2 tasks: give -n 16"},
+    {"srun -N 2 --ntasks-per-node=4 --gpus-per-node=8 --gpus-per-task=1 "
+     "python pretrain_gpt.py",
+     ME_ERR_CONFIG, "than --ntasks-per-node times it"},
     {"srun --multi-prog python pretrain_gpt.py", ME_ERR_CONFIG,
      "srun --multi-prog is not read"},
     {"mpirun --map-by ppr:2:nodes -H a,b python pretrain_gpt.py", ME_ERR_CONFIG,
@@ -465,6 +491,8 @@ static void test_launch__what_it_said_lives_on(void **state)
 
 int main(void)
 {
+    // accelerate takes a file of it
+    assert_int_equal(setenv("HF_HOME", "/nonexistent", 1), 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launch__newer_allocator_variable_wins),
         cmocka_unit_test(test_launch__innermost_launcher_fills_a_node),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -120,6 +121,88 @@ static void test_hosts__accelerate(void **state)
           hosts, 8, 4);
 }
 
+/** HF_HOME/accelerate/default_config.yaml, of a folder under /tmp. */
+static void write_default(const char *home, const char *text)
+{
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/accelerate", home);
+    assert_int_equal(mkdir(home, 0700), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof path, "%s/accelerate/default_config.yaml",
+                   home);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void remove_default(const char *home)
+{
+    char path[160];
+    (void)snprintf(path, sizeof path, "%s/accelerate/default_config.yaml",
+                   home);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(path, sizeof path, "%s/accelerate", home);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(home), 0);
+}
+
+/* accelerate/commands/config/config_args.py: the file that `accelerate config`
+ * leaves counts where no option names one, and the job says so. */
+static void test_hosts__default_of_accelerate(void **state)
+{
+    (void)state;
+    static const char said[] = "accelerate launch takes /tmp/memest-home-";
+
+    static const struct {
+        const char *command; /**< %s: the folder */
+        int32_t ranks;
+        bool is_taken;
+    } rows[] = {
+        {"HF_HOME=%s accelerate launch pretrain_gpt.py", 16, true},
+        {"HF_HOME=%s accelerate launch --num_processes 4 pretrain_gpt.py", 4,
+         true},
+        {"HF_HOME=%s accelerate launch --multi_gpu pretrain_gpt.py", 16, true},
+        {"HF_HOME=%s accelerate launch --config_file % pretrain_gpt.py", 6,
+         false},
+        {"HF_HOME=%s accelerate launch --cpu pretrain_gpt.py", 8, false},
+        {"HF_HOME=%s/no accelerate launch pretrain_gpt.py", 8, false},
+        {"HF_HOME=~ HOME=%s accelerate launch pretrain_gpt.py", 16, true},
+        {"HF_HOME=%s torchrun --nproc-per-node 2 pretrain_gpt.py", 2, false},
+    };
+
+    char home[64];
+    char text[512];
+    (void)snprintf(home, sizeof home, "/tmp/memest-home-%d", (int)getpid());
+    (void)snprintf(text, sizeof text, accelerate, "FSDP", "16", "null");
+    write_default(home, text);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char command[256];
+        me_diag diag = {.status = ME_OK};
+        me_config *config = me_config_create();
+        bool is_said = false;
+        const char *at = strstr(rows[i].command, "%s");
+        (void)snprintf(command, sizeof command, "%.*s%s%s",
+                       (int)(at - rows[i].command), rows[i].command, home,
+                       at + 2);
+        assert_int_equal(read_command(command,
+                                      "distributed_type: FSDP\n"
+                                      "num_processes: 6\n",
+                                      config, &diag),
+                         ME_OK);
+        for (int32_t n = 0; n < config->assumptions.count; n++) {
+            is_said |= strncmp(config->assumptions.flags[n].note, said,
+                               sizeof said - 1) == 0;
+        }
+        if (config->parallel.world_size != rows[i].ranks ||
+            is_said != rows[i].is_taken) {
+            fail_msg("%s: %d ranks", command, (int)config->parallel.world_size);
+        }
+        me_config_destroy(config);
+    }
+    remove_default(home);
+}
+
 static void test_hosts__mpirun(void **state)
 {
     (void)state;
@@ -182,6 +265,11 @@ static const struct {
      "PET_NNODES=1:4: memest cannot tell how many ranks torchrun starts", true},
     {"PET_NPROC_PER_NODE=gpu torchrun pretrain_gpt.py", "",
      "PET_NPROC_PER_NODE=gpu: memest cannot tell", true},
+    {"srun --gpus=16 --gpus-per-task=1 python pretrain_gpt.py", "",
+     "srun --gpus 16 without -n starts one task on each node, of which nobody "
+     "says how many there are: give -n 16",
+     true},
+    {"srun -G 4 python pretrain_gpt.py", "", "give -n 4", true},
     {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", "",
      "cannot tell how many GPUs there are: give --gpus or --ntasks", true},
 };
@@ -241,9 +329,11 @@ static void test_hosts__lists_of_slurm(void **state)
 
 int main(void)
 {
+    assert_int_equal(setenv("HF_HOME", "/nonexistent", 1), 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hosts__deepspeed),
         cmocka_unit_test(test_hosts__accelerate),
+        cmocka_unit_test(test_hosts__default_of_accelerate),
         cmocka_unit_test(test_hosts__mpirun),
         cmocka_unit_test(test_hosts__what_nobody_can_tell),
         cmocka_unit_test(test_hosts__lists_of_slurm),

@@ -20,6 +20,8 @@ static void test_reads_gpus(void **state)
         {"nvme:2,gpu:a100_80gb:4(S:0-1)", true, true, "a100_80gb", 4},
         {"h100:8", false, true, "h100", 8},
         {"4", false, true, "", 4},
+        {"gpu=2", false, true, "", 2},
+        {"gpu:h100=4", true, true, "h100", 4},
         {"nvme:2", true, false, "", 0},
         {"", true, false, "", 0},
         {"", false, false, "", 0},

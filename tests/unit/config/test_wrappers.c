@@ -5,6 +5,7 @@
 #include "job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     WORDS_MAX = 16,
@@ -154,7 +155,7 @@ static const struct {
      "--signals-to-handle --event-log-handler --duplicate-stdout-filters "
      "--duplicate-stderr-filters"},
     {"deepspeed", 0,
-     "--no-python --no-local-rank --no-ssh --no-ssh-check --force-multi "
+     "--module --no-python --no-local-rank --no-ssh --no-ssh-check --force-multi "
      "--save-pid --elastic-training --bind-cores-to-rank -q --quiet"},
     {"deepspeed", 1,
      "--min-elastic-nodes --log-level "
@@ -162,7 +163,7 @@ static const struct {
      "--launcher --launcher-args --enable-each-rank-log --autotuning "
      "--bind-core-list --ssh-port --venv-script"},
     {"accelerate launch --num-processes 2", 0,
-     "-q --quiet --cpu --multi-gpu --use-deepspeed --use-fsdp "
+     "-m --module -q --quiet --cpu --multi-gpu --use-deepspeed --use-fsdp "
      "--use-megatron-lm --no-python --debug --same-network "
      "--enable-cpu-affinity --use-parallelism-config "
      "--dynamo-use-fullgraph --dynamo-use-dynamic "
@@ -209,6 +210,8 @@ static void test_wrappers__options_that_say_nothing(void **state)
 
 int main(void)
 {
+    // accelerate takes a file of it
+    assert_int_equal(setenv("HF_HOME", "/nonexistent", 1), 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrappers__names),
         cmocka_unit_test(test_wrappers__what_is_not_read),
