@@ -200,7 +200,11 @@ static bool is_kept(const char *variable, me_arena *arena)
 {
     static const char *const ranks[] = {"WORLD_SIZE", "NPROC_PER_NODE",
                                         "NNODES"};
+    static const char file[] = ME_CARRY_FILE;
     const size_t length = strcspn(variable, "=");
+    if (strncmp(variable, file, sizeof file - 1) == 0) {
+        return false;
+    }
     char *name = me_arena_strdup(arena, variable);
     if (name == NULL || variable[length] == '\0' ||
         variable[length + 1] == '\0') {
@@ -242,6 +246,24 @@ static me_status make_words(const me_script_launch *launch, me_launch_words *to,
 }
 
 /** Files that the script wrote and the launch names are read as it wrote them. */
+static me_status take_file(const char *file, me_arena *arena, me_diag *diag)
+{
+    const size_t length = strcspn(file, "\n");
+    char *path = me_arena_alloc(arena, length + 1, 1);
+    me_str bytes = {0};
+    if (path != NULL) {
+        memcpy(path, file, length);
+        path[length] = '\0';
+    }
+    me_carry_decode(file + length + (file[length] == '\n'), &bytes);
+    const me_status status =
+        path == NULL || me_str_status(&bytes) != ME_OK
+            ? me_fail(diag, ME_ERR_NOMEM, "no memory for a script's files")
+            : me_input_stand_in(path, me_str_text(&bytes), bytes.length, diag);
+    me_str_fini(&bytes);
+    return status;
+}
+
 static me_status take_files(const me_script_launch *launch, me_arena *arena,
                             me_diag *diag)
 {
@@ -249,19 +271,9 @@ static me_status take_files(const me_script_launch *launch, me_arena *arena,
     me_status status = ME_OK;
     for (int i = 0; status == ME_OK && i < launch->n_variables; i++) {
         const char *variable = launch->variables[i];
-        if (strncmp(variable, mark, sizeof mark - 1) != 0) {
-            continue;
+        if (strncmp(variable, mark, sizeof mark - 1) == 0) {
+            status = take_file(variable + sizeof mark - 1, arena, diag);
         }
-        char *path = me_arena_strdup(arena, variable + sizeof mark - 1);
-        const size_t length = path == NULL ? 0 : strcspn(path, "\n");
-        if (path == NULL) {
-            return me_fail(diag, ME_ERR_NOMEM,
-                           "no memory for a script's files");
-        }
-        const bool has_text = path[length] == '\n';
-        path[length] = '\0';
-        status =
-            me_input_stand_in(path, has_text ? path + length + 1 : "", diag);
     }
     return status;
 }

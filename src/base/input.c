@@ -39,10 +39,15 @@ void me_input_keep_apart(const char *const *flags, const char *const *paths,
     }
 }
 
-/** Texts that are read in place of files. */
+/** Bytes that are read in place of a file. */
+typedef struct stand_in {
+    char *path;
+    char *bytes;
+    size_t length;
+} stand_in;
+
 typedef struct stand_ins {
-    char *path[ME_INPUT_STAND_INS_MAX];
-    char *text[ME_INPUT_STAND_INS_MAX];
+    stand_in files[ME_INPUT_STAND_INS_MAX];
     size_t count;
 } stand_ins;
 
@@ -50,27 +55,57 @@ typedef struct stand_ins {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
 static stand_ins written_by_script;
 
-static char *find_stand_in(const char *path)
+/** Behind what says nothing in a path: `./`, and slashes but one. */
+static const char *skip_nothing(const char *path, bool is_begin)
+{
+    for (;;) {
+        const bool is_slash = path[0] == '/' && path[1] == '/';
+        const bool is_dot = path[0] == '.' && path[1] == '/' && is_begin;
+        const bool is_inner =
+            path[0] == '/' && path[1] == '.' && path[2] == '/';
+        if (!is_slash && !is_dot && !is_inner) {
+            return path;
+        }
+        path += is_slash ? 1 : 2;
+    }
+}
+
+/** What is left of @p path behind the names that it shares with @p of, which are
+ *  all of @p of's; NULL: it leads elsewhere. */
+static const char *rest_of(const char *path, const char *of)
+{
+    path = skip_nothing(path, true);
+    of = skip_nothing(of, true);
+    while (*of != '\0' && *path == *of) {
+        path = skip_nothing(path + 1, false);
+        of = skip_nothing(of + 1, false);
+    }
+    return *of == '\0' ? path : NULL;
+}
+
+static const stand_in *find_stand_in(const char *path)
 {
     for (size_t i = 0; i < written_by_script.count; i++) {
-        if (strcmp(written_by_script.path[i], path) == 0) {
-            return written_by_script.text[i];
+        const char *rest = rest_of(path, written_by_script.files[i].path);
+        if (rest != NULL && *rest == '\0') {
+            return &written_by_script.files[i];
         }
     }
     return NULL;
 }
 
-static char *copy_text(const char *text)
+static char *copy_bytes(const char *bytes, size_t length)
 {
-    const size_t size = strlen(text) + 1;
-    char *copy = me_alloc(1, size, "a script's file");
+    char *copy = me_alloc(length + 1, 1, "a script's file");
     if (copy != NULL) {
-        memcpy(copy, text, size);
+        memcpy(copy, bytes, length);
+        copy[length] = '\0';
     }
     return copy;
 }
 
-me_status me_input_stand_in(const char *path, const char *text, me_diag *diag)
+me_status me_input_stand_in(const char *path, const char *bytes, size_t length,
+                            me_diag *diag)
 {
     stand_ins *all = &written_by_script;
     if (find_stand_in(path) != NULL) {
@@ -82,23 +117,23 @@ me_status me_input_stand_in(const char *path, const char *text, me_diag *diag)
                        "script writes",
                        ME_INPUT_STAND_INS_MAX);
     }
-    char *of_path = copy_text(path);
-    char *of_text = copy_text(text);
-    if (of_path == NULL || of_text == NULL) {
-        me_free(of_path);
-        me_free(of_text);
+    const stand_in file = {.path = copy_bytes(path, strlen(path)),
+                           .bytes = copy_bytes(bytes, length),
+                           .length = length};
+    if (file.path == NULL || file.bytes == NULL) {
+        me_free(file.path);
+        me_free(file.bytes);
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a script's files");
     }
-    all->path[all->count] = of_path;
-    all->text[all->count++] = of_text;
+    all->files[all->count++] = file;
     return ME_OK;
 }
 
 void me_input_stand_ins_end(void)
 {
     for (size_t i = 0; i < written_by_script.count; i++) {
-        me_free(written_by_script.path[i]);
-        me_free(written_by_script.text[i]);
+        me_free(written_by_script.files[i].path);
+        me_free(written_by_script.files[i].bytes);
     }
     written_by_script.count = 0;
 }
@@ -108,6 +143,25 @@ bool me_input_is_file(const char *path)
     struct stat about;
     return find_stand_in(path) != NULL ||
            (stat(path, &about) == 0 && S_ISREG(about.st_mode));
+}
+
+bool me_input_is_folder(const char *path)
+{
+    struct stat about;
+    bool is_folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    for (size_t i = 0; !is_folder && i < written_by_script.count; i++) {
+        const char *rest = rest_of(written_by_script.files[i].path, path);
+        is_folder = path[0] != '\0' && rest != NULL && rest[0] != '\0' &&
+                    (rest[0] == '/' || path[strlen(path) - 1] == '/');
+    }
+    return is_folder;
+}
+
+bool me_input_is_there(const char *path)
+{
+    struct stat about;
+    return me_input_is_file(path) || me_input_is_folder(path) ||
+           stat(path, &about) == 0;
 }
 
 static bool is_file(const char *path, const struct stat *about)
@@ -199,14 +253,13 @@ static me_status open_regular(const char *path, me_diag *diag, int *fd_out)
 me_status me_input_open(const char *path, me_diag *diag, FILE **file_out)
 {
     int fd = -1;
-    char *text = find_stand_in(path);
-    const me_status status =
-        text == NULL ? open_regular(path, diag, &fd) : ME_OK;
+    const stand_in *in = find_stand_in(path);
+    const me_status status = in == NULL ? open_regular(path, diag, &fd) : ME_OK;
     if (status != ME_OK) {
         return status;
     }
     FILE *file =
-        text == NULL ? fdopen(fd, "rb") : fmemopen(text, strlen(text), "rb");
+        in == NULL ? fdopen(fd, "rb") : fmemopen(in->bytes, in->length, "rb");
     if (file == NULL) {
         if (fd >= 0) {
             (void)close(fd);

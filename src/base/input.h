@@ -72,25 +72,32 @@ void me_input_keep_apart(const char *const *flags, const char *const *paths,
 me_status me_input_check_output(const char *path, me_diag *diag) ME_MUST_CHECK;
 
 enum {
-    ME_INPUT_STAND_INS_MAX = 64
+    ME_INPUT_STAND_INS_MAX = 256
 };
 
 /**
- * From now on, in this process, a file is read as this text: a script wrote it,
+ * From now on, in this process, a file is read as these bytes: a script wrote it,
  * and nothing that it writes stays. Not while another thread reads. Local.
  *
- * @param path  by which it is read; copied, and so is the text
+ * @param path    by which it is read, whatever slashes it has more; copied, and so
+ *                are the bytes
  * @return ME_OK; ME_ERR_CONFIG for more than ME_INPUT_STAND_INS_MAX of them;
  *         ME_ERR_NOMEM
  */
-me_status me_input_stand_in(const char *path, const char *text,
+me_status me_input_stand_in(const char *path, const char *bytes, size_t length,
                             me_diag *diag) ME_MUST_CHECK;
 
 /** Files are read as they are again. Gives back what stood in. */
 void me_input_stand_ins_end(void);
 
-/** Can @p path be read as a regular file, or does a text stand in for it? */
+/** Can @p path be read as a regular file, or do bytes stand in for it? */
 bool me_input_is_file(const char *path);
+
+/** Is @p path a folder, or does something stand in for a file below it? */
+bool me_input_is_folder(const char *path);
+
+/** Is there anything of that name? */
+bool me_input_is_there(const char *path);
 
 /** Bytes of the UTF-8 byte order mark that @p text begins with: 3, or 0. */
 size_t me_input_mark_bytes(const char *text, size_t length);

@@ -5,7 +5,6 @@
 #include "config/config_private.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum {
     WORDS_MAX = 20000
@@ -112,7 +111,7 @@ static bool names_file(const me_argument_words *words, int i)
     const char *word = words->argv[i];
     return word[0] == '@' && word[1] != '\0' &&
            (i == 0 || words->argv[i - 1][0] != '-' ||
-            access(word + 1, R_OK) == 0);
+            me_input_is_file(word + 1));
 }
 
 me_status me_argument_files_expand(me_config *config, me_argument_words *words,

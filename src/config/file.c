@@ -17,7 +17,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     INCLUDE_DEPTH_MAX = 8,
@@ -92,12 +91,11 @@ static int folder_of(const char *where, const char *path)
  *  file of the working directory. */
 static void look_beside(const char *where, me_str *name)
 {
-    struct stat about;
     me_str path = {0};
     me_str_printf(&path, "%.*s%s", folder_of(where, me_str_text(name)), where,
                   me_str_text(name));
     if (me_str_status(&path) == ME_OK && name->length > 0 &&
-        stat(me_str_text(&path), &about) == 0 && S_ISREG(about.st_mode)) {
+        me_input_is_file(me_str_text(&path))) {
         me_str_fini(name);
         *name = path;
     } else {
@@ -304,18 +302,17 @@ static bool find_folder(const me_config *config, const char *model,
                         me_str *path)
 {
     const me_hub_environment environment = me_hub_environment_of(config);
-    struct stat about;
     if (strchr(model, '/') == NULL && is_model(model, path)) {
         return false;
     }
-    if (stat(model, &about) != 0) {
+    if (!me_input_is_there(model)) {
         me_hub_cached(model, &environment, path);
-    } else if (S_ISDIR(about.st_mode)) {
+    } else if (me_input_is_folder(model)) {
         me_str_append(path, model);
     }
     me_str_append(path, path->length > 0 ? "/config.json" : "");
     const bool is_there =
-        path->length > 0 && stat(me_str_text(path), &about) == 0;
+        path->length > 0 && me_input_is_there(me_str_text(path));
     if (!is_there && me_str_status(path) == ME_OK) {
         me_str_fini(path);
     }
@@ -329,10 +326,9 @@ static bool is_bare_name(const char *model)
     static const char *const files[] = {".cfg", ".json", ".toml", ".yaml",
                                         ".yml"};
     const char *slash = strchr(model, '/');
-    struct stat about;
     me_str known = {0};
     bool is_file = model[0] == '.' || model[0] == '/' ||
-                   stat(model, &about) == 0 ||
+                   me_input_is_there(model) ||
                    (slash != NULL && strchr(slash + 1, '/') != NULL);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         is_file = is_file || me_ends_with(model, files[i]);

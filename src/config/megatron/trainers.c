@@ -11,17 +11,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     ARENA_BYTES = 64 << 20
 };
-
-static bool is_there(const char *path)
-{
-    struct stat about;
-    return me_input_is_file(path) || stat(path, &about) == 0;
-}
 
 me_status me_trainer_read_known(me_config *config, const char *name,
                                 me_diag *diag, me_str *model_out)
@@ -74,7 +67,7 @@ me_status me_trainer_read_model(me_config *config, const char *flag,
         return ME_OK;
     }
     me_hub_cached(name, &environment, &cached);
-    const bool is_file = cached.length > 0 || is_there(name);
+    const bool is_file = cached.length > 0 || me_input_is_there(name);
     const me_status status = me_str_status(&cached);
     me_str_fini(&cached);
     if (status != ME_OK) {

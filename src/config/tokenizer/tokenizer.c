@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     GPT2_TOKENS = 50257,
@@ -112,18 +111,6 @@ static const tokenizer_type *find_type(const char *name)
     return NULL;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
-static bool is_there(const char *path)
-{
-    struct stat about;
-    return me_input_is_file(path) || stat(path, &about) == 0;
-}
-
 /** Read @p file of @p folder if it is there. */
 static me_status read_of(const char *folder, const token_file *file,
                          me_token_set *set, me_diag *diag, bool *found_out)
@@ -131,7 +118,7 @@ static me_status read_of(const char *folder, const token_file *file,
     me_str path = {0};
     me_str_printf(&path, "%s/%s", folder, file->name);
     me_status status = me_str_status(&path);
-    *found_out = status == ME_OK && is_there(me_str_text(&path));
+    *found_out = status == ME_OK && me_input_is_there(me_str_text(&path));
     if (*found_out) {
         status = file->read(set, me_str_text(&path), diag);
     } else if (status != ME_OK) {
@@ -201,7 +188,7 @@ static me_status count_files(const me_tokenizer *t, const tokenizer_type *type,
                         .n_specials = t->n_specials < ME_TOKEN_SPECIALS_MAX
                                           ? t->n_specials
                                           : ME_TOKEN_SPECIALS_MAX};
-    const me_status status = is_folder(path)
+    const me_status status = me_input_is_folder(path)
                                  ? read_folder(path, &set, diag)
                                  : read_file(type, path, &set, diag);
     out->source = ME_VOCABULARY_COUNTED;
@@ -213,7 +200,7 @@ static me_status count_files(const me_tokenizer *t, const tokenizer_type *type,
 /** Where the files of @p name are: there, in the cache, or, empty, not here. */
 static void find_files(const me_tokenizer *t, const char *name, me_str *path)
 {
-    if (is_there(name)) {
+    if (me_input_is_there(name)) {
         me_str_append(path, name);
         return;
     }

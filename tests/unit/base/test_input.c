@@ -98,12 +98,55 @@ static void test_input__limit(void **state)
     free(bytes);
 }
 
+/* Bytes stand in for files that are not there, by any spelling of their path; the
+ * folders above them are there as well. */
+static void test_input__stand_ins(void **state)
+{
+    (void)state;
+    static const char *const same[] = {"no/where/a.model", "./no/where/a.model",
+                                       "no//where/./a.model"};
+    static const char *const folders[] = {"no/where", "no/where/", "./no",
+                                          "no//where"};
+    static const char *const others[] = {"no/where/a.mode",
+                                         "no/where/a.model/",
+                                         "no/where/b",
+                                         "no/wher",
+                                         "",
+                                         "where"};
+    me_diag diag = {.status = ME_OK};
+    char bytes[8] = "";
+    FILE *file = NULL;
+    assert_int_equal(me_input_stand_in("no/where/a.model", "a\0b", 3, &diag),
+                     ME_OK);
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        assert_true(me_input_is_file(same[i]));
+        assert_true(me_input_is_there(same[i]));
+        assert_false(me_input_is_folder(same[i]));
+        assert_int_equal(me_input_open(same[i], &diag, &file), ME_OK);
+        assert_int_equal(fread(bytes, 1, sizeof bytes, file), 3);
+        assert_memory_equal(bytes, "a\0b", 3);
+        assert_int_equal(fclose(file), 0);
+    }
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        assert_true(me_input_is_folder(folders[i]));
+        assert_true(me_input_is_there(folders[i]));
+        assert_false(me_input_is_file(folders[i]));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_false(me_input_is_there(others[i]));
+    }
+    me_input_stand_ins_end();
+    assert_false(me_input_is_there("no/where/a.model"));
+    assert_true(me_input_is_folder(folder));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_input__no_pipe_or_folder),
         cmocka_unit_test(test_input__text),
         cmocka_unit_test(test_input__limit),
+        cmocka_unit_test(test_input__stand_ins),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
