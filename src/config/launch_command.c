@@ -7,6 +7,7 @@
 #include "config/config_private.h"
 #include "config/launch_ranks.h"
 #include "config/launch_script.h"
+#include "config/launch_trainers.h"
 #include "config/slurm_options.h"
 #include "config/wrappers.h"
 
@@ -34,7 +35,11 @@ static me_rank_counts *counts_of(walk *w, me_wrapper_kind kind)
 {
     switch (kind) {
     case ME_WRAPPER_SRUN: return &w->ranks.srun;
-    case ME_WRAPPER_MPIRUN: return &w->ranks.mpirun;
+    case ME_WRAPPER_MPIRUN:
+    case ME_WRAPPER_JSRUN:
+    case ME_WRAPPER_FLUX:
+    case ME_WRAPPER_APRUN:
+    case ME_WRAPPER_BLAUNCH: return &w->ranks.mpirun;
     case ME_WRAPPER_TORCHRUN:
     case ME_WRAPPER_DEEPSPEED:
     case ME_WRAPPER_ACCELERATE: return &w->ranks.torchrun;
@@ -125,7 +130,16 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
     case ME_WRAPPER_ONE_PER_NODE: said->per_node = 1; return ME_OK;
     case ME_WRAPPER_PER_GPU:
         return read_count(w, name, values[0], &w->ranks.per_gpu);
+    case ME_WRAPPER_SETS:
+        return read_count(w, name, values[0], &w->ranks.steps.sets);
+    case ME_WRAPPER_PER_SET:
+        return read_count(w, name, values[0], &w->ranks.steps.per_set);
+    case ME_WRAPPER_SETS_OF_HOST:
+        return read_count(w, name, values[0], &w->ranks.steps.sets_of_host);
     case ME_WRAPPER_ASSIGNMENT:
+        if (values[0][0] == '-' || values[0][0] == '^') {
+            return ME_OK; // Flux's rules of what is left out, or of a file
+        }
         return keep_assignment(w, values[0], strlen(values[0]));
     case ME_WRAPPER_ASSIGNMENTS: return keep_assignments(w, values[0]);
     case ME_WRAPPER_PAIR: return keep_variable(w, values[0], values[1]);
@@ -207,17 +221,10 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
                              const char *program, bool *is_module_out)
 {
     const char *word = word_at(w, 0);
-    size_t length = strcspn(word, "=");
-    const bool is_long = word[1] == '-';
-    const char *attached = word[length] == '=' ? word + length + 1 : NULL;
+    const char *attached = NULL;
     const me_wrapper_option *option =
-        me_wrapper_option_find(wrapper, word, length);
-    if (option == NULL && !is_long && word[1] != '\0' && word[2] != '\0') {
-        option = me_wrapper_option_find(wrapper, word, 2);
-        attached = option != NULL && option->n_values == 1 ? word + 2 : NULL;
-        option = attached == NULL ? NULL : option;
-    }
-    if (option == NULL && is_long && attached != NULL) {
+        me_wrapper_option_of(wrapper, word, &attached);
+    if (option == NULL && word[1] == '-' && attached != NULL) {
         w->at++;
         return ME_OK; // whatever it is, it is one word
     }
@@ -251,6 +258,27 @@ bool me_launch_names_job(int argc, const char *const *argv)
     return is_named;
 }
 
+/** `run` of `flux run`; which launcher stands in mpirun's place. */
+static me_status step_subcommand(walk *w, const me_wrapper *wrapper,
+                                 const char *program)
+{
+    const int skipped =
+        me_wrapper_subcommand(wrapper, w->argc - w->at, w->argv + w->at);
+    if (skipped < 0) {
+        return me_fail(w->diag, ME_ERR_CONFIG,
+                       "'%.60s %.60s' is not read: give `%.60s run` and what "
+                       "it starts",
+                       program, word_at(w, 0) == NULL ? "" : word_at(w, 0),
+                       program);
+    }
+    w->at += skipped;
+    if (counts_of(w, wrapper->kind) == &w->ranks.mpirun &&
+        wrapper->kind != ME_WRAPPER_MPIRUN) {
+        w->ranks.steps.kind = wrapper->kind;
+    }
+    return ME_OK;
+}
+
 static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
                               const char *program)
 {
@@ -260,6 +288,10 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
                        "'%.60s' is not read: give the command that it starts, "
                        "from torchrun, srun, mpirun or python on",
                        program);
+    }
+    const me_status taken = step_subcommand(w, wrapper, program);
+    if (taken != ME_OK) {
+        return taken;
     }
     counts_of(w, wrapper->kind)->is_used = true;
     w->ranks.deepspeed.is_used |= wrapper->kind == ME_WRAPPER_DEEPSPEED;
@@ -357,44 +389,6 @@ static me_status step_entrance(walk *w)
                             name);
 }
 
-/** Commands of trainers that are not read, and what is in their place. */
-static const struct {
-    const char *name;
-    const char *instead;
-} trainers[] = {
-    {"swift",
-     "of ms-swift's commands `megatron sft`, `pt` and `rlhf` train with "
-     "Megatron-LM's core"},
-    {"megatron",
-     "of ms-swift's commands `megatron sft`, `pt` and `rlhf` train"},
-    {"llamafactory-cli", "LLaMA-Factory trains with Hugging Face's Trainer, "
-                         "which is not modelled"},
-    {"axolotl", "axolotl trains with Hugging Face's Trainer, which is not "
-                "modelled"},
-    {"tune", "torchtune's recipes under FSDP2 are not modelled"},
-    {"litgpt", "litgpt's layers under FSDP are not modelled"},
-    {"colossalai", "ColossalAI's plugins are not modelled"},
-    {"composer", "Composer's trainer under FSDP is not modelled"},
-    {"horovodrun", "Horovod's all-reduce is not modelled"},
-    {"lightning", "Lightning's trainer is not modelled"},
-    {"xtuner", "XTuner's trainer is not modelled"},
-    {"nemo", "a recipe is code of NeMo's, which is not here: give --model the "
-             "YAML that NeMo writes of it, or the model's name (`memest list "
-             "models`) with Megatron-LM's flags"},
-};
-
-static const char *instead_of(const char *word)
-{
-    const char *slash = strrchr(word, '/');
-    const char *name = slash == NULL ? word : slash + 1;
-    for (size_t i = 0; i < sizeof trainers / sizeof trainers[0]; i++) {
-        if (strcmp(trainers[i].name, name) == 0) {
-            return trainers[i].instead;
-        }
-    }
-    return NULL;
-}
-
 /** A word that is neither a launcher nor the script. */
 static me_status step_word(walk *w, const char *word)
 {
@@ -407,7 +401,7 @@ static me_status step_word(walk *w, const char *word)
         w->at++;
         return keep_assignment(w, word, strlen(word));
     }
-    const char *instead = instead_of(word);
+    const char *instead = me_trainer_instead(word);
     if (instead != NULL) {
         return me_fail(w->diag, ME_ERR_UNSUPPORTED, "'%.80s' is not read: %s",
                        word, instead);

@@ -54,8 +54,9 @@ bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
     case ME_WRAPPER_CPU: a->is_cpu = true; return true;
     case ME_WRAPPER_STARTER: a->launcher = value; return true;
     case ME_WRAPPER_UNREAD:
-        *(wrapper->kind == ME_WRAPPER_MPIRUN ? &r->hosts.placing : &r->unread) =
-            name;
+        *(wrapper->kind == ME_WRAPPER_MPIRUN ? &r->hosts.placing
+          : wrapper->kind == ME_WRAPPER_SRUN ? &r->unread
+                                             : &r->steps.unread) = name;
         return true;
     case ME_WRAPPER_GPUS: me_launch_ranks_gpus(r, name, value); return true;
     case ME_WRAPPER_PARTITION: me_launch_ranks_partition(r, value); return true;
@@ -65,6 +66,9 @@ bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
     case ME_WRAPPER_PER_NODE:
     case ME_WRAPPER_ONE_PER_NODE:
     case ME_WRAPPER_PER_GPU:
+    case ME_WRAPPER_SETS:
+    case ME_WRAPPER_PER_SET:
+    case ME_WRAPPER_SETS_OF_HOST:
     case ME_WRAPPER_ASSIGNMENT:
     case ME_WRAPPER_ASSIGNMENTS:
     case ME_WRAPPER_PAIR:

@@ -162,11 +162,24 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
     return false;
 }
 
+/** What mpirun starts, or a launcher that stands in its place. */
 static me_status settle_mpirun(me_launch_ranks *r, me_config *config,
                                me_diag *diag)
 {
-    return me_mpirun_settle(&r->hosts, r->slurm.nodes, &r->mpirun, config,
-                            diag);
+    if (r->steps.kind != ME_WRAPPER_PLAIN) {
+        return me_launch_steps_settle(&r->steps, &r->mpirun, config, diag);
+    }
+    const me_status status =
+        me_mpirun_settle(&r->hosts, r->slurm.nodes, &r->mpirun, config, diag);
+    return status != ME_OK || !r->mpirun.is_used || r->torchrun.is_used ||
+                   me_rank_counts_ranks(&r->mpirun) != 0 ||
+                   me_rank_counts_ranks(&r->slurm) != 0
+               ? status
+               : me_config_leave_world_open(
+                     config, diag,
+                     "mpirun starts a rank on each slot or core that it finds, "
+                     "which nobody says: give its -n, or memest's "
+                     "--world-size");
 }
 
 static me_status set_number(me_config *config, const char *option,

@@ -12,6 +12,7 @@
 #include "config/launch_accelerate.h"
 #include "config/launch_deepspeed.h"
 #include "config/launch_mpirun.h"
+#include "config/launch_steps.h"
 #include "config/rank_counts.h"
 #include "config/slurm.h"
 #include "config/wrappers.h"
@@ -27,6 +28,7 @@ typedef struct me_launch_ranks {
     me_rank_counts environment;    /**< WORLD_SIZE=8 python … */
     me_rank_counts slurm;          /**< SLURM_NNODES, SLURM_NTASKS, … */
     me_launch_hosts hosts;         /**< of mpirun */
+    me_launch_steps steps;         /**< its numbers are mpirun's */
     me_deepspeed_said deepspeed;   /**< its numbers are torchrun's */
     me_accelerate_said accelerate; /**< its numbers are torchrun's */
     const char *pet_nodes;         /**< PET_NNODES, borrowed; NULL: not set */
@@ -64,8 +66,8 @@ bool me_launch_ranks_option(me_launch_ranks *ranks, const me_wrapper *wrapper,
                             const char *value);
 
 /** Take the value of `--gres`, `--gpus-per-node`, `--gpus-per-task`,
- *  `--tres-per-task` or `--gpus`; a later one wins. Of `--constraint` where none of them names a
- *  card. */
+ *  `--tres-per-task` or `--gpus`; a later one wins. Of `--constraint` where none
+ *  of them names a card. */
 void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
                           const char *value);
 

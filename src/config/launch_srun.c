@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* src/srun/opt.c: _opt_verify(); srun_job.c: _set_ntasks(); src/interfaces/gres.c:
- * gres_job_state_validate(), gres_step_state_validate() of Slurm 26.05. */
+/* Slurm 26.05: _opt_verify() and _set_ntasks() of srun, gres_job_state_validate()
+ * and gres_step_state_validate(). */
 #include "config/launch_srun.h"
 
 #include "config/launch_hosts.h"

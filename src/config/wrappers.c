@@ -66,6 +66,72 @@ static const me_wrapper_option mpirun_options[] = {
     {.names = NULL},
 };
 
+/** TACC's, before Open MPI's or MPICH's. */
+static const me_wrapper_option ibrun_options[] = {
+    {"-n -np", 1, ME_WRAPPER_RANKS},
+    {"-o", 1, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper_option jsrun_options[] = {
+    {"-n --nrs", 1, ME_WRAPPER_SETS},
+    {"-a --tasks-per-rs", 1, ME_WRAPPER_PER_SET},
+    {"-r --rs-per-host", 1, ME_WRAPPER_SETS_OF_HOST},
+    {"-p --np", 1, ME_WRAPPER_RANKS},
+    {"-E --env", 1, ME_WRAPPER_ASSIGNMENT},
+    {"-f --appfile -U --erf-input -K --rs-per-socket", 1, ME_WRAPPER_UNREAD},
+    {"-b --bind -c --cpu-per-rs -d --launch-distribution "
+     "-D --env-no-propagate -e --stdio-mode -F --env-eval -g --gpu-per-rs "
+     "-h --chdir -k --stdio-stderr -l --latency-priority -m --memory-per-rs "
+     "-M --smpiargs -o --stdio-stdout -P --pre-post-exec -S --save-resources "
+     "-J --use-resources -t --stdio-input -X --exit-on-error --progress",
+     1, ME_WRAPPER_NOTHING},
+    {"-i --immediate -L --use-spindle -C --use-reservation -u --unbuffered", 0,
+     ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+/** flux-core's cli/base.py, run.py and submit.py */
+static const me_wrapper_option flux_options[] = {
+    {"-n --ntasks", 1, ME_WRAPPER_RANKS},
+    {"-N --nodes", 1, ME_WRAPPER_NODES},
+    {"--tasks-per-node", 1, ME_WRAPPER_PER_NODE},
+    {"--tasks-per-core --cores", 1, ME_WRAPPER_UNREAD},
+    {"--env", 1, ME_WRAPPER_ASSIGNMENT},
+    {"-c --cores-per-task -g --gpus-per-task --gpus-per-node -q --queue "
+     "-B --bank -t --time-limit --urgency --job-name -o --setopt -S --setattr "
+     "--add-file --dependency --requires --begin-time --env-remove --env-file "
+     "--rlimit --input --output --error --cwd --flags --signal --taskmap "
+     "--wait-event --cc --bcc --log --log-stderr",
+     1, ME_WRAPPER_NOTHING},
+    {"-u --unbuffered -l --label-io -x --exclusive -v --verbose -vv --dry-run "
+     "--quiet --watch --wait --progress --jps",
+     0, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper_option aprun_options[] = {
+    {"-n --pes", 1, ME_WRAPPER_RANKS},
+    {"-N --pes-per-node", 1, ME_WRAPPER_PER_NODE},
+    {"-e --environment-override", 1, ME_WRAPPER_ASSIGNMENT},
+    {"-B --batch-args", 0, ME_WRAPPER_UNREAD},
+    {"-a -cc -cp -d -D -F -j -k -L -m -M -p -P -r -R -S -sn -sl -t "
+     "--architecture --cpu-binding --depth --debug --access-mode "
+     "--cpus-per-cu --node-list --memory-per-pe --protection-domain "
+     "--specialized-cpus --relaunch --pes-per-numa-node --cpu-time-limit",
+     1, ME_WRAPPER_NOTHING},
+    {"-b -C -q -ss -T --bypass-app-transfer --reconnect --quiet "
+     "--strict-memory-containment --sync-output",
+     0, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper_option blaunch_options[] = {
+    {"-n -z -u", 1, ME_WRAPPER_UNREAD},
+    {"-no-wait -no-shell -use-login-shell -q", 0, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
 static const me_wrapper_option torchrun_options[] = {
     {"--nproc-per-node", 1, ME_WRAPPER_PER_NODE},
     {"--nnodes", 1, ME_WRAPPER_NODES},
@@ -149,8 +215,13 @@ static const me_wrapper wrappers[] = {
     {"numactl", ME_WRAPPER_PLAIN, numactl_options},
     {"srun", ME_WRAPPER_SRUN, srun_options},
     {"mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
-     "mpirun.mpich mpiexec.mpich orterun prterun",
+     "mpirun.mpich mpiexec.mpich mpiexec_mpt orterun prterun prun",
      ME_WRAPPER_MPIRUN, mpirun_options},
+    {"ibrun", ME_WRAPPER_MPIRUN, ibrun_options},
+    {"jsrun", ME_WRAPPER_JSRUN, jsrun_options},
+    {"flux", ME_WRAPPER_FLUX, flux_options},
+    {"aprun", ME_WRAPPER_APRUN, aprun_options},
+    {"blaunch", ME_WRAPPER_BLAUNCH, blaunch_options},
     {"torchrun torch.distributed.run torch.distributed.launch",
      ME_WRAPPER_TORCHRUN, torchrun_options},
     {"deepspeed deepspeed.launcher.runner", ME_WRAPPER_DEEPSPEED,
@@ -161,7 +232,7 @@ static const me_wrapper wrappers[] = {
      ME_WRAPPER_ACCELERATE, accelerate_options},
     {"python python2 python3", ME_WRAPPER_PYTHON, python_options},
     {"bash sh zsh dash ksh", ME_WRAPPER_SHELL, no_options},
-    {"sbatch salloc nsys ncu nvprof vtune perf strace ltrace docker podman "
+    {"sbatch salloc bsub nsys ncu nvprof vtune perf strace ltrace docker podman "
      "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run uv "
      "poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice ionice "
      "chrt stdbuf taskset numawrap xvfb-run ssh ray",
@@ -222,4 +293,38 @@ const me_wrapper_option *me_wrapper_option_find(const me_wrapper *wrapper,
         }
     }
     return NULL;
+}
+
+const me_wrapper_option *me_wrapper_option_of(const me_wrapper *wrapper,
+                                              const char *word,
+                                              const char **attached_out)
+{
+    const size_t length = strcspn(word, "=");
+    const me_wrapper_option *option =
+        me_wrapper_option_find(wrapper, word, length);
+    *attached_out = word[length] == '=' ? word + length + 1 : NULL;
+    if (option != NULL || word[1] == '-' || word[1] == '\0' ||
+        word[2] == '\0') {
+        return option;
+    }
+    option = me_wrapper_option_find(wrapper, word, 2);
+    if (option == NULL || option->n_values != 1) {
+        return NULL;
+    }
+    *attached_out = word + 2;
+    return option;
+}
+
+int me_wrapper_subcommand(const me_wrapper *wrapper, int argc,
+                          const char *const *argv)
+{
+    int at = 0;
+    if (wrapper->kind != ME_WRAPPER_FLUX) {
+        return 0;
+    }
+    at += at < argc && strcmp(argv[at], "mini") == 0; // before flux-core 0.48
+    return at < argc && (strcmp(argv[at], "run") == 0 ||
+                         strcmp(argv[at], "submit") == 0)
+               ? at + 1
+               : -1;
 }

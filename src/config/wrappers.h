@@ -18,6 +18,9 @@ typedef enum me_wrapper_use {
     ME_WRAPPER_PER_NODE,      /**< processes of a node */
     ME_WRAPPER_ONE_PER_NODE,  /**< … one, without a value */
     ME_WRAPPER_PER_GPU,       /**< processes of a GPU */
+    ME_WRAPPER_SETS,          /**< jsrun's resource sets */
+    ME_WRAPPER_PER_SET,       /**< processes of a set */
+    ME_WRAPPER_SETS_OF_HOST,  /**< sets of a node */
     ME_WRAPPER_HOSTS,         /**< Open MPI's, with their slots */
     ME_WRAPPER_HOST_FILE,     /**< a file of hosts and slots */
     ME_WRAPPER_NODE_LIST,     /**< Slurm's, `node[1-4]` */
@@ -50,6 +53,10 @@ typedef enum me_wrapper_kind {
     ME_WRAPPER_PLAIN,      /**< starts the next word as it is */
     ME_WRAPPER_SRUN,       /**< Slurm */
     ME_WRAPPER_MPIRUN,     /**< Open MPI, MPICH */
+    ME_WRAPPER_JSRUN,      /**< IBM's, under LSF */
+    ME_WRAPPER_FLUX,       /**< `flux run` and `flux submit` */
+    ME_WRAPPER_APRUN,      /**< Cray's ALPS */
+    ME_WRAPPER_BLAUNCH,    /**< LSF's */
     ME_WRAPPER_TORCHRUN,   /**< torch.distributed.run */
     ME_WRAPPER_DEEPSPEED,  /**< as torchrun, by host files */
     ME_WRAPPER_ACCELERATE, /**< as torchrun, by a file of its own */
@@ -79,5 +86,21 @@ const me_wrapper *me_wrapper_find(const char *word);
 const me_wrapper_option *me_wrapper_option_find(const me_wrapper *wrapper,
                                                 const char *name,
                                                 size_t length);
+
+/**
+ * The option that a word is, and the value that the word holds: `--name=value`, or
+ * behind a single letter.
+ *
+ * @param attached_out  in @p word; NULL: none, its values are the next words
+ * @return NULL: it is none
+ */
+const me_wrapper_option *me_wrapper_option_of(const me_wrapper *wrapper,
+                                              const char *word,
+                                              const char **attached_out);
+
+/** Words between a launcher's name and its options: `run` of `flux run`. @p argv
+ *  begins behind the name. @return how many; -1: it starts nothing that is read */
+int me_wrapper_subcommand(const me_wrapper *wrapper, int argc,
+                          const char *const *argv);
 
 #endif /* MEMEST_CONFIG_WRAPPERS_H */

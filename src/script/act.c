@@ -181,13 +181,12 @@ static void set_variables(const char *list)
 /** Words that an option of mpirun's takes; variables that it sets are set. */
 static int step_mpirun(const me_wrapper *wrapper, char **argv, int left)
 {
-    const char *word = argv[0];
-    const size_t length = strcspn(word, "=");
+    const char *attached = NULL;
     const me_wrapper_option *option =
-        me_wrapper_option_find(wrapper, word, length);
-    const bool is_attached = word[length] == '=';
+        me_wrapper_option_of(wrapper, argv[0], &attached);
+    const bool is_attached = attached != NULL;
     const int n = option == NULL || is_attached ? 1 : 1 + option->n_values;
-    const char *value = is_attached ? word + length + 1 : argv[1];
+    const char *value = is_attached ? attached : argv[1];
     if (option != NULL && n <= left && value != NULL &&
         option->use == ME_WRAPPER_ASSIGNMENT) {
         me_guise_set(value, (unsigned)strlen(value));
@@ -210,48 +209,6 @@ static int step_srun(char **argv, int left)
     } while (read == ME_SLURM_OPTION && words.letter > 0);
     return words.at > 0 ? words.at
                         : 1; // who reads the launch says what is wrong
-}
-
-/** srun and mpirun: what they start runs once, as the first of its tasks; their
- *  words stay in front of the launch that comes of it. */
-static int count(int argc, char **argv)
-{
-    const me_wrapper *wrapper = me_wrapper_find(argv[0]);
-    int at = 1;
-    while (wrapper != NULL && at < argc && argv[at][0] == '-') {
-        const bool is_end = strcmp(argv[at], "--") == 0;
-        at += is_end ? 1
-              : wrapper->kind == ME_WRAPPER_SRUN
-                  ? step_srun(argv + at, argc - at)
-                  : step_mpirun(wrapper, argv + at, argc - at);
-        if (is_end) {
-            break;
-        }
-    }
-    if (wrapper == NULL || at >= argc) {
-        return me_guise_nothing(argc, argv);
-    }
-    me_str before = {0};
-    const char *outer = getenv(ME_GUISE_BEFORE);
-    me_str_append(&before, outer == NULL ? "" : outer);
-    for (int i = 0; i < at; i++) {
-        if (strcmp(argv[i], "--") != 0) {
-            me_carry_word(argv[i], &before);
-            me_str_append(&before, "\x1f");
-        }
-    }
-    (void)setenv(ME_GUISE_BEFORE, me_str_text(&before), 1);
-    me_str_fini(&before);
-    if (wrapper->kind == ME_WRAPPER_SRUN) {
-        (void)setenv("SLURM_PROCID", "0", 1);
-        (void)setenv("SLURM_LOCALID", "0", 1);
-        (void)setenv("SLURM_NODEID", "0", 1);
-        (void)setenv("SLURM_STEP_ID", "0", 1);
-    } else {
-        (void)setenv("OMPI_COMM_WORLD_RANK", "0", 1);
-        (void)setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
-    }
-    return me_guise_start(argv + at);
 }
 
 /** Can this word be what a container or a profiler starts? @p next NULL: it is the
@@ -295,6 +252,76 @@ static int around(int argc, char **argv)
         }
     }
     return me_guise_nothing(argc, argv);
+}
+
+/** What a launcher tells its first task of itself. */
+static void set_first(me_wrapper_kind kind)
+{
+    static const struct {
+        me_wrapper_kind kind;
+        const char *name;
+    } variables[] = {
+        {ME_WRAPPER_SRUN, "SLURM_PROCID"},
+        {ME_WRAPPER_SRUN, "SLURM_LOCALID"},
+        {ME_WRAPPER_SRUN, "SLURM_NODEID"},
+        {ME_WRAPPER_SRUN, "SLURM_STEP_ID"},
+        {ME_WRAPPER_MPIRUN, "OMPI_COMM_WORLD_RANK"},
+        {ME_WRAPPER_MPIRUN, "OMPI_COMM_WORLD_LOCAL_RANK"},
+        {ME_WRAPPER_JSRUN, "OMPI_COMM_WORLD_RANK"},
+        {ME_WRAPPER_JSRUN, "OMPI_COMM_WORLD_LOCAL_RANK"},
+        {ME_WRAPPER_JSRUN, "JSM_NAMESPACE_RANK"},
+        {ME_WRAPPER_JSRUN, "JSM_NAMESPACE_LOCAL_RANK"},
+        {ME_WRAPPER_FLUX, "FLUX_TASK_RANK"},
+        {ME_WRAPPER_FLUX, "FLUX_TASK_LOCAL_ID"},
+        {ME_WRAPPER_APRUN, "ALPS_APP_PE"},
+    };
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        if (variables[i].kind == kind) {
+            (void)setenv(variables[i].name, "0", 1);
+        }
+    }
+}
+
+/** srun and mpirun: what they start runs once, as the first of its tasks; their
+ *  words stay in front of the launch that comes of it. */
+static int count(int argc, char **argv)
+{
+    const me_wrapper *wrapper = me_wrapper_find(argv[0]);
+    const int skipped =
+        wrapper == NULL ? 0
+                        : me_wrapper_subcommand(wrapper, argc - 1,
+                                                (const char *const *)argv + 1);
+    int at = 1 + skipped;
+    if (skipped < 0) {
+        return around(argc, argv); // `flux alloc` and its like
+    }
+    while (wrapper != NULL && at < argc && argv[at][0] == '-') {
+        const bool is_end = strcmp(argv[at], "--") == 0;
+        at += is_end ? 1
+              : wrapper->kind == ME_WRAPPER_SRUN
+                  ? step_srun(argv + at, argc - at)
+                  : step_mpirun(wrapper, argv + at, argc - at);
+        if (is_end) {
+            break;
+        }
+    }
+    if (wrapper == NULL || at >= argc) {
+        return me_guise_nothing(argc, argv);
+    }
+    me_str before = {0};
+    const char *outer = getenv(ME_GUISE_BEFORE);
+    me_str_append(&before, outer == NULL ? "" : outer);
+    for (int i = 0; i < at; i++) {
+        if (strcmp(argv[i], "--") != 0) {
+            me_carry_word(argv[i], &before);
+            me_str_append(&before, "\x1f");
+        }
+    }
+    (void)setenv(ME_GUISE_BEFORE, me_str_text(&before), 1);
+    me_str_fini(&before);
+    set_first(wrapper->kind);
+    return me_guise_start(argv + at);
 }
 
 /** A file of the user's that is started by its path: by the interpreter that it

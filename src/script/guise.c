@@ -14,12 +14,13 @@ static const me_guise rows[] = {
      "lightning xtuner",
      ME_GUISE_LAUNCH},
     {"srun mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
-     "mpirun.mpich mpiexec.mpich orterun prterun",
+     "mpirun.mpich mpiexec.mpich mpiexec_mpt orterun prterun prun ibrun jsrun "
+     "flux aprun blaunch",
      ME_GUISE_COUNT},
     {"singularity apptainer enroot docker podman podman-hpc nerdctl shifter "
      "sarus charliecloud ch-run pyxis nsys ncu nvprof vtune perf strace ltrace "
      "numactl numawrap taskset ionice chrt uv poetry pipenv hatch pdm pixi "
-     "conda mamba micromamba ray xvfb-run hpcrun tau_exec scorep catchsegv "
+     "conda mamba micromamba ray bsub xvfb-run hpcrun tau_exec scorep catchsegv "
      "time",
      ME_GUISE_AROUND},
     {"sbatch salloc", ME_GUISE_SBATCH},
@@ -47,7 +48,7 @@ static const me_guise rows[] = {
      "rpm dpkg snap sudo su doas ssh scp sftp rsync rclone gsutil gcloud aws "
      "az azcopy s3cmd s5cmd mc hf huggingface-cli wandb tensorboard mlflow "
      "modelscope squeue sinfo sacct scancel sacctmgr sbcast sattach srun_cr "
-     "sprio sstat strigger qsub qstat qdel bsub bjobs bkill kubectl helm "
+     "sprio sstat strigger qsub qstat qdel bjobs bkill kubectl helm "
      "nvidia-cuda-mps-control nvidia-modprobe nvidia-persistenced dcgmi "
      "rocm-smi rocminfo npu-smi mthreads-gmi hy-smi ibstat ibstatus ibv_devinfo "
      "ibv_devices ip ifconfig ping nc ncat nslookup dig host telnet ss netstat "

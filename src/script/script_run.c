@@ -244,9 +244,41 @@ static me_status run_once(const me_script_order *order, me_fences fences,
     return status;
 }
 
+/** A command that nobody knows, with what trains among its words: the launcher
+ *  of a site's own. @return its name's length, in @p nothing; 0: it is none */
+static int length_of_launcher(const char *nothing)
+{
+    char name[64];
+    const int length = (int)strcspn(nothing, " ");
+    (void)snprintf(name, sizeof name, "%.*s", length, nothing);
+    return me_guise_find(name) == ME_GUISE_UNKNOWN &&
+                   (strstr(nothing, " python") != NULL ||
+                    strstr(nothing, " torchrun") != NULL ||
+                    strstr(nothing, ".py ") != NULL)
+               ? length
+               : 0;
+}
+
+/** The first of them, in words to put behind the reason. */
+static void name_launcher(const me_script *script, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; text[0] == '\0' && i < script->n_nothings; i++) {
+        const char *nothing = script->nothings[i];
+        const int length = length_of_launcher(nothing);
+        if (length > 0) {
+            (void)snprintf(text, size,
+                           "; '%.*s' is no launcher that memest knows: give "
+                           "the command behind it",
+                           length < 60 ? length : 60, nothing);
+        }
+    }
+}
+
 static me_status check_end(const me_script_order *order, const me_listening *l,
                            me_diag *diag)
 {
+    char launcher[160];
     const me_script *script = l->script;
     for (uint32_t i = 0; i < script->n_nothings; i++) {
         me_log(ME_LOG_INFO, "%s: had no effect: %s", order->name,
@@ -255,10 +287,11 @@ static me_status check_end(const me_script_order *order, const me_listening *l,
     if (script->n_launches > 0) {
         return ME_OK;
     }
+    name_launcher(script, launcher, sizeof launcher);
     return me_fail(
         diag, ME_ERR_CONFIG,
-        "%s ended with exit code %d and launched nothing%s%s%s%s", order->name,
-        script->exit_code,
+        "%s ended with exit code %d and launched nothing%s%s%s%s%s",
+        order->name, script->exit_code, launcher,
         script->last_line[0] == '\0' ? "" : "; it said: ", script->last_line,
         l->fence[0] == '\0' ? "" : "; no layer takes what it writes: ",
         l->fence);

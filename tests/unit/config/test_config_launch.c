@@ -1,190 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "job.h"
+#include "launch_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-enum {
-    WORDS_MAX = 96
-};
-
-/* A command, split at blanks; words in it hold none. */
-static me_status read_command(me_config *config, const char *command,
-                              me_diag *diag)
-{
-    const char *words[WORDS_MAX];
-    char text[1024];
-    assert_true((size_t)snprintf(text, sizeof text, "%s", command) <
-                sizeof text);
-    int count = 0;
-    for (char *c = text; *c != '\0';) {
-        assert_true(count < WORDS_MAX);
-        words[count++] = c;
-        c += strcspn(c, " ");
-        if (*c == ' ') {
-            *c++ = '\0';
-        }
-    }
-    return me_config_read_launch(config, count, words, diag);
-}
-
-static const struct {
-    const char *command;
-    int32_t world_size;
-} world_sizes[] = {
-    {"torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py", 16},
-    {"torchrun --nproc_per_node=8 --nnodes=2 a/b/pretrain_gpt.py", 16},
-    {"torchrun --standalone --nproc-per-node 4 pretrain_gpt.py", 4},
-    {"torchrun pretrain_gpt.py", 1},
-    {"/usr/bin/python3.12 -u -m torch.distributed.run --nproc-per-node 4 "
-     "pretrain_gpt.py",
-     4},
-    {"python -m torch.distributed.launch --nproc_per_node=2 --use_env "
-     "--master_port 29500 pretrain_gpt.py",
-     2},
-    {"python pretrain_gpt.py", 0},
-    {"python -m pretrain_gpt", 0},
-    {"torchrun --nproc-per-node 2 -m my.pretrain_gpt", 2},
-    {"deepspeed --num_gpus 4 --num_nodes 2 pretrain_gpt.py", 8},
-    {"deepspeed --include localhost:0,1 pretrain_gpt.py", 2},
-    {"deepspeed --include localhost pretrain_gpt.py", 8},
-    {"deepspeed --exclude localhost:0,1,1 pretrain_gpt.py", 6},
-    {"CUDA_VISIBLE_DEVICES=0,1,2 deepspeed pretrain_gpt.py", 3},
-    {"CUDA_VISIBLE_DEVICES=0,1,2 deepspeed --num_gpus 2 pretrain_gpt.py", 2},
-    {"CUDA_VISIBLE_DEVICES=0,1,2 accelerate launch pretrain_gpt.py", 3},
-    {"CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc-per-node gpu pretrain_gpt.py",
-     2},
-    {"deepspeed --num_nodes 2 --num_gpus 8 --hostfile no/where "
-     "pretrain_gpt.py",
-     16},
-    {"deepspeed -H no/where --include a:0,1@b:0 pretrain_gpt.py", 3},
-    {"accelerate launch --config_file no/where --num_processes 16 "
-     "pretrain_gpt.py",
-     16},
-    {"accelerate launch --num_processes 7 --num_machines 2 pretrain_gpt.py", 6},
-    {"PET_NNODES=2 PET_NPROC_PER_NODE=4 torchrun pretrain_gpt.py", 8},
-    {"PET_NNODES=2 PET_NPROC_PER_NODE=4 torchrun --nnodes 1 pretrain_gpt.py",
-     4},
-    {"PET_NNODES=2 deepspeed --num_gpus 4 pretrain_gpt.py", 4},
-    {"srun -w node[1-3],x --ntasks-per-node 4 python pretrain_gpt.py", 16},
-    {"SLURM_NNODES=2 srun -w node1 python pretrain_gpt.py", 2},
-    {"SLURM_NNODES=2 SLURM_NTASKS=16 srun --ntasks-per-node=4 python "
-     "pretrain_gpt.py",
-     16},
-    {"SLURM_NNODES=2 SLURM_NTASKS=2 srun -N 2 --ntasks-per-node=4 python "
-     "pretrain_gpt.py",
-     8},
-    {"SLURM_NNODES=2 SLURM_NTASKS=16 SLURM_NTASKS_PER_NODE=8 srun -N 1 python "
-     "pretrain_gpt.py",
-     8},
-    {"PBS_NUM_NODES=2 PBS_NUM_PPN=4 mpirun python pretrain_gpt.py", 8},
-    {"LSB_DJOB_NUMPROC=12 mpirun python pretrain_gpt.py", 12},
-    {"mpirun -n 4 --hostfile no/where --rankfile r python pretrain_gpt.py", 4},
-    {"accelerate launch --num_processes 6 --num_machines 3 "
-     "pretrain_gpt.py",
-     6},
-    {"accelerate launch --multi_gpu pretrain_gpt.py", 8},
-    {"srun --gpus-per-node h100:4 accelerate launch pretrain_gpt.py", 4},
-    {"srun -n 4 ./launch.sh pretrain_gpt.py", 4},
-    {"python3 elastic_launcher.py --nproc-per-node 8 --nnodes=2 --mine 3 -- "
-     "python3 pretrain_gpt.py",
-     16},
-    {"WORLD_SIZE=8 python pretrain_gpt.py", 8},
-    {"srun -n 16 python pretrain_gpt.py", 16},
-    {"srun -n16 python pretrain_gpt.py", 16},
-    {"srun --ntasks=16 -l --mpi=pmix python pretrain_gpt.py", 16},
-    {"srun -N 2 --ntasks-per-node=8 python pretrain_gpt.py", 16},
-    {"srun -N 2 --ntasks-per-node 1 --gpus-per-node 8 torchrun "
-     "--nnodes 2 --nproc-per-node 8 pretrain_gpt.py",
-     16},
-    {"SLURM_NTASKS_PER_NODE=8 srun -N 2 python pretrain_gpt.py", 16},
-    {"SLURM_NNODES=2 srun --ntasks-per-node 8 python pretrain_gpt.py", 16},
-    {"SLURM_NTASKS=16 srun python pretrain_gpt.py", 16},
-    {"SLURM_NTASKS=16 srun -n 8 python pretrain_gpt.py", 8},
-    {"mpirun -np 8 python pretrain_gpt.py", 8},
-    {"mpirun --npernode 4 -H a,b python pretrain_gpt.py", 8},
-    {"mpirun -N 4 --host a:4,b:4 python pretrain_gpt.py", 8},
-    {"mpirun --host a:4,b:4 python pretrain_gpt.py", 8},
-    {"mpirun --host a:3 --host b,b,c:2 python pretrain_gpt.py", 7},
-    {"mpirun --host a,a,a python pretrain_gpt.py", 3},
-    {"mpirun -N 2 --host a,a,b python pretrain_gpt.py", 4},
-    {"mpirun --map-by ppr:4:node -H a,b python pretrain_gpt.py", 8},
-    {"mpirun --map-by ppr:4:node:pe=2 -H a,b python pretrain_gpt.py", 8},
-    {"mpirun --map-by ppr:4:node -H a10,a1,a python pretrain_gpt.py", 12},
-    {"mpirun --map-by slot -H a,b python pretrain_gpt.py", 2},
-    {"mpirun --pernode -H a:8,b:8 python pretrain_gpt.py", 2},
-    {"mpirun -n 3 --npernode 4 -H a:4 python pretrain_gpt.py", 3},
-    {"mpirun -n 3 --map-by ppr:2:socket python pretrain_gpt.py", 3},
-    {"mpirun --npernode 4 python pretrain_gpt.py", 4},
-    {"SLURM_NNODES=2 mpirun --npernode 4 python pretrain_gpt.py", 8},
-    {"srun -N 2 --gpus-per-node=4 --ntasks-per-gpu=1 python "
-     "pretrain_gpt.py",
-     8},
-    {"srun --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 8},
-    {"srun -G h100:8 --ntasks-per-gpu=2 python pretrain_gpt.py", 16},
-    {"srun --gres=gpu:4 --ntasks-per-gpu=1 python pretrain_gpt.py", 4},
-    {"srun -n 2 --gpus=8 --ntasks-per-gpu=1 python pretrain_gpt.py", 8},
-    {"srun -n 8 --gpus-per-node=4 --ntasks-per-gpu=1 python pretrain_gpt.py",
-     8},
-    {"srun --ntasks-per-gpu=1 -N 2 python pretrain_gpt.py", 2},
-    {"srun -n 16 --gpus=16 --gpus-per-task=1 python pretrain_gpt.py", 16},
-    {"srun -N 2 --gpus=16 --gpus-per-task=8 python pretrain_gpt.py", 2},
-    {"srun --gpus=16 --gpus-per-node=8 python pretrain_gpt.py", 2},
-    {"srun -N 2 --ntasks-per-node=8 --gpus=16 --gpus-per-task=1 python "
-     "pretrain_gpt.py",
-     16},
-    {"srun -n 4 --tres-per-task=cpu=4,gres/gpu=1 python pretrain_gpt.py", 4},
-    {"srun --gpus=16 torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py",
-     16},
-    {"SLURM_NNODES=2 srun --gpus-per-task=1 python pretrain_gpt.py", 2},
-    {"deepspeed --module --num_gpus 4 torchtitan.train", 4},
-    {"deepspeed --num_gpus 4 --module torchtitan.train", 4},
-    {"accelerate launch -m --num_processes 4 torchtitan.train", 4},
-    {"torchrun --nproc-per-node 2 -- pretrain_gpt.py", 2},
-    {"srun -n 4 -- python pretrain_gpt.py", 4},
-    {"mpiexec -n 8 --bind-to none -x NCCL_DEBUG=INFO --mca btl self "
-     "python pretrain_gpt.py",
-     8},
-    {"nohup env -u FOO A=B numactl --cpunodebind=0 torchrun "
-     "--nproc-per-node=2 pretrain_gpt.py",
-     2},
-    {"--bf16", 0},
-};
-
-/** Slots that hosts have not alike say nothing of a node. */
-static void test_launch__uneven_hosts(void **state)
-{
-    (void)state;
-    static const char *const commands[] = {
-        "mpirun --host a:2,b:3 python pretrain_gpt.py",
-        "mpirun --host a:2,b:2 python pretrain_gpt.py"};
-    me_config *even = me_config_create();
-    me_config *uneven = me_config_create();
-    assert_int_equal(read_command(uneven, commands[0], NULL), ME_OK);
-    assert_int_equal(read_command(even, commands[1], NULL), ME_OK);
-    assert_false(me_config_is_set(uneven, "device.gpus_per_node"));
-    assert_true(me_config_is_set(even, "device.gpus_per_node"));
-    me_config_destroy(even);
-    me_config_destroy(uneven);
-}
-
-static void test_launch__world_sizes(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(world_sizes); i++) {
-        me_diag diag = {0};
-        me_config *config = me_config_create();
-        const me_status status =
-            read_command(config, world_sizes[i].command, &diag);
-        if (status != ME_OK) {
-            fail_msg("%s: %s", world_sizes[i].command, diag.text);
-        }
-        assert_int_equal(config->parallel.world_size,
-                         world_sizes[i].world_size);
-        me_config_destroy(config);
-    }
-}
 
 static const struct {
     const char *command;
@@ -233,6 +53,11 @@ static const struct {
      "mpirun --map-by ppr:2:nodes: memest cannot tell"},
     {"srun -n 8 --gres=gpu:a100:2 --gpus=h100:8 python pretrain_gpt.py",
      ME_ERR_CONFIG, "GPUs of two types, h100 being the last"},
+    {"flux alloc -N 2 python pretrain_gpt.py", ME_ERR_CONFIG,
+     "'flux alloc' is not read: give `flux run` and what it starts"},
+    {"flux", ME_ERR_CONFIG, "'flux ' is not read"},
+    {"jsrun -n 0 python pretrain_gpt.py", ME_ERR_CONFIG,
+     "-n 0: must be a whole number"},
     {"bash -c x", ME_ERR_CONFIG, "'bash' is not read"},
     {"horovodrun pretrain_gpt.py", ME_ERR_UNSUPPORTED,
      "'horovodrun' is not read: Horovod's all-reduce is not modelled"},
@@ -496,8 +321,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launch__newer_allocator_variable_wins),
         cmocka_unit_test(test_launch__innermost_launcher_fills_a_node),
-        cmocka_unit_test(test_launch__world_sizes),
-        cmocka_unit_test(test_launch__uneven_hosts),
         cmocka_unit_test(test_launch__commands_that_are_wrong),
         cmocka_unit_test(test_launch__scripts_with_names_of_their_own),
         cmocka_unit_test(test_launch__environment_is_kept),

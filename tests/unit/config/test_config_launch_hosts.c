@@ -270,6 +270,23 @@ static const struct {
      "says how many there are: give -n 16",
      true},
     {"srun -G 4 python pretrain_gpt.py", "", "give -n 4", true},
+    {"mpirun python pretrain_gpt.py", "",
+     "mpirun starts a rank on each slot or core that it finds, which nobody "
+     "says: give its -n",
+     true},
+    {"jsrun -r 6 -a 1 python pretrain_gpt.py", "",
+     "jsrun starts as many ranks as its job has room for, which nobody says: "
+     "give its -n and -a, or -p",
+     true},
+    {"jsrun -U % python pretrain_gpt.py", "",
+     "jsrun -U says how many ranks there are, and is not read", true},
+    {"flux run -N 2 --tasks-per-core 1 python pretrain_gpt.py", "",
+     "flux run --tasks-per-core says how many", true},
+    {"aprun -B python pretrain_gpt.py", "", "aprun -B says how many", true},
+    {"blaunch -u % python pretrain_gpt.py", "", "blaunch -u says how many",
+     true},
+    {"blaunch python pretrain_gpt.py", "",
+     "blaunch starts as many ranks as its job has room for", true},
     {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", "",
      "cannot tell how many GPUs there are: give --gpus or --ntasks", true},
 };

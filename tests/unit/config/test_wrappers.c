@@ -66,7 +66,11 @@ static void test_wrappers__names(void **state)
         {ME_WRAPPER_SRUN, "srun"},
         {ME_WRAPPER_MPIRUN,
          "mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
-         "mpirun.mpich mpiexec.mpich orterun prterun"},
+         "mpirun.mpich mpiexec.mpich mpiexec_mpt orterun prterun prun ibrun"},
+        {ME_WRAPPER_JSRUN, "jsrun"},
+        {ME_WRAPPER_FLUX, "flux"},
+        {ME_WRAPPER_APRUN, "aprun"},
+        {ME_WRAPPER_BLAUNCH, "blaunch"},
         {ME_WRAPPER_TORCHRUN,
          "torchrun torch.distributed.run torch.distributed.launch"},
         {ME_WRAPPER_DEEPSPEED, "deepspeed deepspeed.launcher.runner"},
@@ -75,7 +79,7 @@ static void test_wrappers__names(void **state)
         {ME_WRAPPER_PYTHON, "python python2 python3 python3.9 python3.12"},
         {ME_WRAPPER_SHELL, "bash sh zsh dash ksh"},
         {ME_WRAPPER_FOREIGN,
-         "sbatch salloc nsys ncu nvprof vtune perf strace ltrace docker podman "
+         "sbatch salloc bsub nsys ncu nvprof vtune perf strace ltrace docker podman "
          "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run "
          "uv poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice "
          "ionice chrt stdbuf taskset numawrap xvfb-run ssh ray"},
@@ -144,6 +148,23 @@ static const struct {
      "-f --cpus-per-rank --cpu-set --cpu-list --output --display "
      "--rankfile -rf --stdin --path --tune -genvlist -iface -launcher "
      "-bootstrap"},
+    {"jsrun", 0, "-i --immediate -L --use-spindle -C -u"},
+    {"jsrun", 1,
+     "-b --bind -c --cpu-per-rs --cpu_per_rs -d --launch-distribution -D -e "
+     "--stdio-mode -F --env-eval -g --gpu_per_rs -h --chdir -k -l "
+     "--latency-priority -m -M --smpiargs -o -P -S -J -t -X --exit-on-error"},
+    {"flux run", 0,
+     "-u --unbuffered -l --label-io -x --exclusive -v --verbose --dry-run "
+     "--quiet --watch"},
+    {"flux submit", 1,
+     "-c --cores-per-task -g --gpus-per-task --gpus-per-node -q --queue -B -t "
+     "--time-limit --urgency --job-name -o --setopt -S --setattr --env-remove "
+     "--env-file --rlimit --input --output --error --cwd --flags --taskmap "
+     "--cc"},
+    {"aprun", 0, "-b -C -q -ss -T"},
+    {"aprun", 1,
+     "-a -cc -cp -d -D -F -j -k -L -m -M -p -P -r -R -S -sn -sl -t"},
+    {"blaunch", 0, "-no-wait -no-shell -use-login-shell"},
     {"torchrun", 0,
      "-m --module --standalone --no-python --run-path --use-env "
      "--use-agent-store --virtual-local-rank"},

@@ -1,0 +1,3 @@
+#!/bin/bash
+module load cuda
+siterun --ranks 8 python pretrain_gpt.py --num-layers 4
