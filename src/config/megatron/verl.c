@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/megatron/trainers.h"
+#include "config/megatron/verl_model.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -221,6 +222,20 @@ static me_status add_shape(const me_leaf_list *all, me_leaf_list *picked,
                      tokens);
 }
 
+/** Is the model's configuration verl's own, or mbridge's? */
+static bool is_own(const me_leaf_list *all)
+{
+    return !is_true(all, "actor_rollout_ref.actor.megatron.use_mbridge", true);
+}
+
+/** … or Megatron-Bridge's? */
+static bool is_plain(const me_leaf_list *all)
+{
+    return is_own(all) ||
+           is_true(all, "actor_rollout_ref.actor.megatron.vanilla_mbridge",
+                   true);
+}
+
 /** The model's configuration is made without Megatron-LM's command line, by
  *  mbridge (core/llm_bridge.py) or verl's own converter
  *  (models/mcore/config_converter.py): of TransformerConfig's fusions they turn
@@ -236,88 +251,20 @@ static me_status add_configuration(const me_leaf_list *all,
                                  "actor_rollout_ref.actor.megatron."
                                  "tensor_model_parallel_size",
                                  1) > 1;
-    const bool is_own =
-        !is_true(all, "actor_rollout_ref.actor.megatron.use_mbridge", true);
-    const bool is_plain =
-        is_own ||
-        is_true(all, "actor_rollout_ref.actor.megatron.vanilla_mbridge", true);
-
     const me_leaf_setting rows[] = {
         {is_split, "sequence_parallel", "true", .gives_way = true},
-        {is_plain, "gradient_accumulation_fusion", "false", .gives_way = true},
-        {is_plain, "apply_rope_fusion", "false", .gives_way = true},
-        {is_plain && !has_experts, "bias_activation_fusion", "false",
+        {is_plain(all), "gradient_accumulation_fusion", "false",
          .gives_way = true},
-        {is_plain && !has_experts, "bias_dropout_fusion", "false",
+        {is_plain(all), "apply_rope_fusion", "false", .gives_way = true},
+        {is_plain(all) && !has_experts, "bias_activation_fusion", "false",
          .gives_way = true},
-        {has_experts && !(is_own && config->model.multi_latent_attention),
+        {is_plain(all) && !has_experts, "bias_dropout_fusion", "false",
+         .gives_way = true},
+        {has_experts && !(is_own(all) && config->model.multi_latent_attention),
          "moe_router_load_balancing_type", "none", .gives_way = true},
     };
     return me_leaf_list_settle(picked, rows, sizeof rows / sizeof *rows, where,
                                diag);
-}
-
-/** What the actor's model is given over its config.json. */
-static const char model_config[] =
-    "actor_rollout_ref.model.override_config.model_config.";
-
-/** Its keys that are read, and as which of Megatron-LM's. */
-static const struct {
-    const char *key;
-    const char *field; /**< "": nothing that is estimated depends on it */
-} model_keys[] = {
-    {"num_hidden_layers", "num_layers"},
-    {"intermediate_size", "ffn_hidden_size"},
-    {"max_position_embeddings", ""},
-    {"rope_theta", ""},
-    {"rope_scaling", ""},
-    {"bos_token_id", ""},
-    {"eos_token_id", ""},
-    {"pad_token_id", ""},
-};
-
-/** As which field the key is read; NULL: it is not. Layers of experts and
- *  others in a pattern cannot be counted anew. */
-static const char *model_field(const me_config *config, const char *key)
-{
-    const size_t n = strcspn(key, ".");
-    for (size_t i = 0; i < sizeof model_keys / sizeof *model_keys; i++) {
-        if (strlen(model_keys[i].key) == n &&
-            strncmp(key, model_keys[i].key, n) == 0) {
-            return i == 0 && strchr(config->moe.layer_freq, '[') != NULL
-                       ? NULL
-                       : model_keys[i].field;
-        }
-    }
-    return NULL;
-}
-
-/** verl/workers/megatron_workers.py: the keys go over the Hugging Face
- *  configuration that the model is built of; those that are not read are
- *  named. */
-static me_status add_model_config(const me_leaf_list *all, me_leaf_list *picked,
-                                  me_config *config, me_diag *diag)
-{
-    const me_effect any = ME_EITHER(ANY);
-    const size_t n = sizeof model_config - 1;
-    me_status status = ME_OK;
-    for (size_t i = 0; status == ME_OK && i < all->yaml.count; i++) {
-        const me_yaml_leaf *leaf = &all->yaml.leaves[i];
-        if (strncmp(leaf->path, model_config, n) != 0) {
-            continue;
-        }
-        const char *field = model_field(config, leaf->path + n);
-        if (field == NULL) {
-            status = me_config_add_not_modelled(
-                config, leaf->path,
-                "another model than the config.json's, which is estimated", any,
-                diag);
-        } else if (field[0] != '\0') {
-            status = me_leaf_list_add(picked, field, leaf->values,
-                                      leaf->n_values, where, diag);
-        }
-    }
-    return status;
 }
 
 /** What shares the cards with the step that is answered. */
@@ -416,7 +363,11 @@ static me_status read_lists(const me_leaf_list *all, me_leaf_list *picked,
         status = me_leaf_list_add_model(picked, config, where, diag);
     }
     if (status == ME_OK) {
-        status = add_model_config(all, picked, config, diag);
+        status = me_verl_model_read(all, picked, where, config, diag);
+    }
+    if (status == ME_OK) {
+        status =
+            is_plain(all) ? me_verl_model_keep_vocabulary(config, diag) : ME_OK;
     }
     if (status == ME_OK) {
         status = add_shape(all, picked, config, diag);
