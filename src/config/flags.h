@@ -26,7 +26,8 @@ typedef enum me_flag_kind {
  *
  * `flags` is one text, blanks between the flags; after a colon come the values
  * of a flag: `i` a whole number, `f` a number, `n` a whole number that is a
- * number to forks, `s` text, or words with bars between them. `+` before it
+ * number to forks, `s` text, `t` whole numbers with commas between them, `p` a
+ * period or a list of Python's, or words with bars between them. `+` before it
  * means one or more values, `*` any number, `3` three. A `*` that ends a flag
  * stands for any rest of its name.
  */

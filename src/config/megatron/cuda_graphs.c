@@ -10,9 +10,18 @@
  * __post_init__()) and the captures themselves ask of a job whose layers or
  * iterations become CUDA graphs. */
 
+/** Where no part of a layer that is captured is modelled, no graph is estimated
+ *  (derive_graphs()): what the job says all the same. */
+static me_cuda_graph said_impl(const me_config *config)
+{
+    const me_train_config *t = &config->train;
+    return t->cuda_graph_attention || t->cuda_graph_mlp ? t->cuda_graph_impl
+                                                        : ME_CUDA_GRAPH_TE;
+}
+
 static bool is_impl(const me_config *config, me_cuda_graph impl)
 {
-    return config->train.cuda_graph_impl == impl;
+    return said_impl(config) == impl;
 }
 
 /** The next name of `--cuda-graph-modules`, to which @p at moves: commas are as
@@ -56,6 +65,56 @@ bool me_config_captures(const me_config *config, const char *module)
     return false;
 }
 
+/** Are all layers experts'? */
+static bool has_experts_alone(const me_moe_options *moe)
+{
+    return moe->num_experts > 1 && (strcmp(moe->layer_freq, "1") == 0 ||
+                                    (strchr(moe->layer_freq, '[') != NULL &&
+                                     strchr(moe->layer_freq, '0') == NULL));
+}
+
+/** TransformerConfig's rules of parts of layers with experts. */
+static me_status check_experts(const me_config *config, me_diag *diag)
+{
+    const me_moe_options *m = &config->moe;
+    const bool is_local = is_impl(config, ME_CUDA_GRAPH_LOCAL);
+    const bool is_on = is_local || is_impl(config, ME_CUDA_GRAPH_TE);
+    const bool moe = is_on && me_config_captures(config, "moe");
+    const bool router = is_on && me_config_captures(config, "moe_router");
+    const bool before = is_on && me_config_captures(config, "moe_preprocess");
+    const bool has_capacity = m->has_capacity && m->num_experts > 1;
+    const me_contradiction refused[] = {
+        {moe && router, "must not name both moe and moe_router"},
+        {before && !router && !is_local, "moe_preprocess needs moe_router"},
+        {(moe || router || before) && m->num_experts <= 1,
+         "moe, moe_router and moe_preprocess need experts (--num-experts)"},
+        {is_on && me_config_captures(config, "mlp") && has_experts_alone(m),
+         "mlp is of dense layers, and all layers have experts"},
+        {moe && !(has_capacity && m->pad_to_capacity),
+         "moe needs moe.pad_to_capacity = true "
+         "(--moe-pad-expert-input-to-capacity)"},
+        {before && has_capacity && !m->pad_to_capacity &&
+             m->token_dispatcher == ME_DISPATCHER_ALL_TO_ALL,
+         "moe_preprocess with moe.capacity_factor needs moe.pad_to_capacity = "
+         "true (--moe-pad-expert-input-to-capacity)"},
+        {is_impl(config, ME_CUDA_GRAPH_TE) &&
+             (me_config_captures(config, "full_iteration") ||
+              me_config_captures(config, "full_iteration_inference")),
+         "full_iteration and full_iteration_inference do not go with "
+         "train.cuda_graph_impl = transformer_engine"},
+        {is_impl(config, ME_CUDA_GRAPH_TE) && m->overlap_expert_comm &&
+             (moe || me_config_captures(config, "mlp")),
+         "moe and mlp do not go with moe.overlap_expert_comm = true "
+         "(--overlap-moe-expert-parallel-comm)"},
+        {is_local && me_config_captures(config, "full_iteration") &&
+             config->train.check_for_nan_in_loss_and_grad,
+         "full_iteration needs train.check_for_nan_in_loss_and_grad = false "
+         "(--no-check-for-nan-in-loss-and-grad)"},
+    };
+    return ME_REFUSE_FIRST(refused, ME_ERR_CONFIG,
+                           "train.cuda_graph_modules:", diag);
+}
+
 /** "full recompute is only supported with full iteration CUDA graph." */
 static me_status check_full_recompute(const me_config *config, me_diag *diag)
 {
@@ -67,7 +126,7 @@ static me_status check_full_recompute(const me_config *config, me_diag *diag)
                          "train.cuda_graph_impl = full_iteration or none, not "
                          "%s",
                          me_choice_word(me_cuda_graph_choices,
-                                        (int)config->train.cuda_graph_impl))
+                                        (int)said_impl(config)))
                : ME_OK;
 }
 
@@ -99,25 +158,49 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
 }
 
 /** CheckpointFunction.backward(): "Checkpointing is not compatible with .grad()",
- *  by which a layer is warmed up. */
+ *  by which a layer is warmed up; and TransformerConfig: what is captured draws
+ *  no random numbers anew. */
 static me_status check_recompute(const me_config *config, me_diag *diag)
 {
     const me_recompute_config *r = &config->recompute;
-    return is_impl(config, ME_CUDA_GRAPH_LOCAL) &&
-                   r->granularity == ME_RECOMPUTE_SELECTIVE &&
-                   (r->core_attn || r->mlp || r->moe)
-               ? me_fail(diag, ME_ERR_CONFIG,
-                         "train.cuda_graph_impl = local does not go with "
-                         "--recompute-modules core_attn, mlp or moe: a layer "
-                         "is warmed up by torch.autograd.grad(), which "
-                         "re-entrant checkpoints refuse")
-               : ME_OK;
+    const me_train_config *t = &config->train;
+    const me_model_config *m = &config->model;
+    const bool is_on = r->granularity == ME_RECOMPUTE_SELECTIVE &&
+                       said_impl(config) != ME_CUDA_GRAPH_NONE;
+    const bool is_full =
+        t->cuda_graph_modules[0] == '\0' || me_config_captures(config, "full");
+    const bool experts = is_full || me_config_captures(config, "moe");
+    const me_contradiction refused[] = {
+        {is_on && is_impl(config, ME_CUDA_GRAPH_LOCAL) &&
+             (r->core_attn || r->mlp || r->moe),
+         "= local does not go with --recompute-modules core_attn, mlp or moe: "
+         "a layer is warmed up by torch.autograd.grad(), which re-entrant "
+         "checkpoints refuse"},
+        {is_on && is_impl(config, ME_CUDA_GRAPH_TE) && r->moe &&
+             me_config_captures(config, "moe_router"),
+         "= transformer_engine of moe_router does not go with "
+         "--recompute-modules moe"},
+        {is_on && r->core_attn && m->attention_dropout > 0 &&
+             (is_full || me_config_captures(config, "attn")),
+         "of attention that is recomputed (--recompute-modules core_attn) needs "
+         "model.attention_dropout = 0"},
+        {is_on && m->hidden_dropout > 0 &&
+             ((r->mlp && (is_full || me_config_captures(config, "mlp"))) ||
+              (r->moe && experts)),
+         "of what is recomputed (--recompute-modules mlp or moe) needs "
+         "model.hidden_dropout = 0"},
+        {is_on && config->moe.has_input_jitter && r->moe && experts,
+         "of experts that are recomputed (--recompute-modules moe) does not go "
+         "with moe.input_jitter_eps"},
+    };
+    return ME_REFUSE_FIRST(refused, ME_ERR_CONFIG, "train.cuda_graph_impl",
+                           diag);
 }
 
 /** "CUDA graphs not supported with CPU offloading." */
 static me_status check_offloaded_layers(const me_config *config, me_diag *diag)
 {
-    const me_cuda_graph impl = config->train.cuda_graph_impl;
+    const me_cuda_graph impl = said_impl(config);
     const bool is_of_layers =
         impl == ME_CUDA_GRAPH_LOCAL || impl == ME_CUDA_GRAPH_TE;
     return is_of_layers && config->offload.num_layers > 0
@@ -136,7 +219,7 @@ static me_status check_offloaded_modules(const me_config *config, me_diag *diag)
     const me_train_config *t = &config->train;
     const me_offload_config *o = &config->offload;
     const bool is_on =
-        t->cuda_graph_impl != ME_CUDA_GRAPH_NONE && o->fine_grained;
+        said_impl(config) != ME_CUDA_GRAPH_NONE && o->fine_grained;
     const bool is_local = is_on && is_impl(config, ME_CUDA_GRAPH_LOCAL);
     const bool is_of_attention =
         o->attn_norm || o->qkv_linear || o->core_attn || o->attn_proj;
@@ -209,6 +292,7 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 
 me_rule *const me_graph_rules[] = {
     check_modules,
+    check_experts,
     check_full_recompute,
     check_nan,
     check_pipeline,

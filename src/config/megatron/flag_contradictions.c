@@ -1,198 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/megatron/flag_contradictions.h"
+
 #include "base/alloc.h"
 #include "base/parse.h"
+#include "base/python_number.h"
+#include "base/size.h"
 #include "config/megatron/megatron_arguments.h"
 #include "parallel/moe_layers.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What validate_args() of core_v0.19.0 (training/arguments.py) asserts of flags
- * among each other, from top to bottom, and what TransformerConfig does behind it
- * (core/transformer/transformer_config.py). What options say of a job is checked
+/* Flags that Megatron-LM stops at together: by the tables of
+ * flag_contradiction_rows.c, and by numbers. What options say of a job is checked
  * in the other files here, for jobs that are no command as well. */
-
-#define SELECTIVE "--recompute-granularity=selective --recompute-activations"
-#define EMERGING  "--optimizer=muon|dist_muon|lion|soap|adaptive_muon"
-
-/** A condition: flags as in me_flag_rule.needs, of which one is enough; `--flag>0`
- *  is a number above it. */
-typedef struct contradiction {
-    const char *when;
-    const char *also; /**< and this holds; NULL: always */
-    const char
-        *without;      /**< it does not hold with this; NULL: it always does */
-    const char *with;  /**< then this must not be given … */
-    const char *needs; /**< … or this must */
-} contradiction;
-
-static const contradiction contradictions[] = {
-    {"--ckpt-convert-format", .needs = "--ckpt-convert-save"},
-    {"--ckpt-convert-format", .needs = "--load"},
-    {"--enable-cuda-graph --external-cuda-graph",
-     .with = "--cuda-graph-impl=local|transformer_engine|full_iteration"},
-    {"--enable-cuda-graph", .with = "--external-cuda-graph"},
-    {"--cuda-graph-scope", .with = "--cuda-graph-modules"},
-    {"--inference-cuda-graph-scope=layer|block",
-     .needs = "--cuda-graph-impl=local --enable-cuda-graph"},
-    {"--inference-cuda-graph-scope=none",
-     .with = "--cuda-graph-impl=local --enable-cuda-graph"},
-    {"--data-path", .with = "--data-args-path"},
-    {"--train-data-path --valid-data-path --test-data-path",
-     .with = "--per-split-data-args-path"},
-    {"--global-batch-size", .with = "--step-batch-size-schedule"},
-    {"--decrease-batch-size-if-needed", .with = "--step-batch-size-schedule"},
-    {"--hybrid-override-pattern", .with = "--hybrid-layer-pattern"},
-    {"--hybrid-layer-pattern --hybrid-override-pattern",
-     .with = "--num-layers-per-virtual-pipeline-stage "
-             "--num-virtual-stages-per-pipeline-rank "
-             "--pipeline-model-parallel-layout "
-             "--account-for-embedding-in-pipeline-split "
-             "--account-for-loss-in-pipeline-split"},
-    {"--num-layers-per-virtual-pipeline-stage",
-     .with = "--num-virtual-stages-per-pipeline-rank"},
-    {"--pipeline-model-parallel-layout",
-     .with = "--num-layers-per-virtual-pipeline-stage"},
-    {"--pipeline-model-parallel-layout",
-     .with = "--num-virtual-stages-per-pipeline-rank"},
-    {"--fp4-format", .with = "--fp8-format"},
-    {"--fp4-param-gather", .needs = "--fp4-format"},
-    {"--use-megatron-fsdp", .with = "--use-torch-fsdp2"},
-    {"--moe-single-grouped-weight --moe-single-grouped-bias",
-     .with = "--use-megatron-fsdp"},
-    {"--check-weight-hash-across-dp-replicas-interval",
-     .also = "--use-megatron-fsdp",
-     .with = "--data-parallel-sharding-strategy=optim_grads_params"},
-    {"--fsdp-manual-registration", .needs = "--use-megatron-fsdp"},
-    {"--fsdp-manual-registration", .needs = "--use-nccl-ub"},
-    {"--bf16", .with = "--fp16"},
-    {"--inference-cuda-graph-scope=block", .also = "--fp8-format",
-     .needs = "--transformer-impl=inference_optimized"},
-    {"--train-iters", .without = "--skip-train", .with = "--train-samples"},
-    {"--train-iters", .without = "--skip-train", .with = "--lr-decay-samples"},
-    {"--train-iters", .without = "--skip-train",
-     .with = "--lr-warmup-samples>0"},
-    {"--train-iters", .without = "--skip-train", .also = "--lr-warmup-fraction",
-     .with = "--lr-warmup-iters>0"},
-    {"--train-samples", .without = "--skip-train", .with = "--lr-decay-iters"},
-    {"--train-samples", .without = "--skip-train",
-     .with = "--lr-warmup-iters>0"},
-    {"--train-samples", .without = "--skip-train",
-     .also = "--lr-warmup-fraction", .with = "--lr-warmup-samples>0"},
-    {"--num-layers", .with = "--encoder-num-layers"},
-    {"--seq-length", .with = "--encoder-seq-length"},
-    {"--save", .needs = "--save-interval --persistent-save-interval"},
-    {"--save-params-interval", .also = "--save",
-     .with = "--overlap-param-gather"},
-    {"--fp16-lm-cross-entropy", .needs = "--fp16"},
-    {"--start-weight-decay --end-weight-decay",
-     .needs = "--weight-decay-incr-style=linear|cosine"},
-    {"--weight-decay-incr-style=linear|cosine",
-     .needs = "--start-weight-decay"},
-    {"--weight-decay-incr-style=linear|cosine", .needs = "--end-weight-decay"},
-    {"--tp-comm-overlap", .needs = "--sequence-parallel"},
-    {"--hybrid-context-parallel", .with = "--pipeline-model-parallel-size>1"},
-    {"--hybrid-context-parallel", .with = "--enable-cuda-graph"},
-    {"--hybrid-context-parallel", .with = "--use-megatron-fsdp"},
-    {"--hybrid-context-parallel", .with = "--dataloader-type=cyclic|external"},
-    {"--hybrid-context-parallel", .needs = "--calculate-per-token-loss"},
-    {"--no-position-embedding",
-     .needs =
-         "--position-embedding-type=rope --use-rotary-position-embeddings"},
-    {"--position-embedding-type=relative", .with = "--transformer-impl=local"},
-    {"--position-embedding-type=mrope", .needs = "--mrope-section"},
-    {"--mock-data", .with = "--data-path --train-data-path --valid-data-path "
-                            "--test-data-path"},
-    {"--data-path",
-     .with = "--train-data-path --valid-data-path --test-data-path"},
-    {"--fim-data", .with = "--mock-data"},
-    {"--disable-gloo-process-groups", .also = "--use-distributed-optimizer",
-     .without = EMERGING, .with = "--ckpt-format=torch"},
-    {"--dist-ckpt-optim-fully-reshardable",
-     .also = "--disable-gloo-process-groups",
-     .with = "--distrib-optim-fully-reshardable-mem-efficient"},
-    {"--load-main-params-from-ckpt", .needs = "--no-load-optim"},
-    {"--logits-save-dir", .needs = "--logits-save-top-k"},
-    {"--logits-save-dir", .needs = "--async-save"},
-    {"--override-ckpt-iteration", .with = "--finetune"},
-    {"--inference-batch-times-seqlen-threshold>-1",
-     .needs = "--pipeline-model-parallel-size>1"},
-    {"--inference-batch-times-seqlen-threshold>-1",
-     .with = "--cuda-graph-impl=local|transformer_engine|full_iteration "
-             "--enable-cuda-graph --external-cuda-graph"},
-    {"--moe-use-upcycling", .needs = "--save"},
-    {"--non-persistent-ckpt-type=local",
-     .needs = "--non-persistent-local-ckpt-dir"},
-    {"--replication", .needs = "--replication-jump"},
-    {"--replication", .needs = "--non-persistent-ckpt-type=local"},
-    {"--cuda-graph-impl=full_iteration", .with = "--cuda-graph-modules"},
-    {"--cuda-graph-impl=full_iteration",
-     .also = "--fine-grained-activation-offloading",
-     .needs = "--fine-grained-offloading-max-inflight-offloads"},
-    {"--group-query-attention", .with = "--multi-latent-attention"},
-    {"--mla-down-proj-fusion", .needs = "--multi-latent-attention"},
-    {"--moe-latent-size", .needs = "--num-experts"},
-    /* core_transformer_config_from_args() and TransformerConfig */
-    {"--swiglu", .with = "--squared-relu"},
-    {"--swiglu", .with = "--quick-geglu"},
-    {"--heterogeneous-layers-config-path", .with = "--multi-latent-attention"},
-    {"--rope-type=yarn", .needs = "--multi-latent-attention"},
-    {"--fp8-recipe=custom", .also = "--fp8-format",
-     .needs = "--fp8-quantizer-factory"},
-    {"--fp8-output-proj", .needs = "--fp8-format"},
-    {"--fp8-output-proj", .needs = "--fp8-recipe=mxfp8"},
-    {"--fp4-recipe=custom", .also = "--fp4-format",
-     .needs = "--fp4-quantizer-factory"},
-    {"--moe-ffn-hidden-size",
-     .without = "--moe-layer-freq --use-checkpoint-args",
-     .needs = "--num-experts"},
-    {"--moe-single-grouped-weight --moe-single-grouped-bias",
-     .needs = "--moe-grouped-gemm"},
-    {"--moe-single-grouped-weight", .also = "--fp8-format",
-     .needs = "--fp8-recipe=mxfp8"},
-    {"--moe-single-grouped-weight",
-     .needs = "--use-transformer-engine-op-fuser"},
-    {"--moe-single-grouped-bias", .with = "--disable-bias-linear"},
-    {"--moe-flex-dispatcher-backend=ncclep",
-     .needs = "--moe-token-dispatcher-type=flex"},
-    {"--moe-expert-rank-capacity-factor",
-     .needs = "--moe-flex-dispatcher-backend=hybridep|ncclep"},
-    {"--moe-expert-rank-capacity-factor",
-     .without = "--moe-flex-dispatcher-backend=ncclep",
-     .needs = "--use-transformer-engine-op-fuser"},
-    {"--recompute-modules=gdn_norm_out", .also = SELECTIVE,
-     .needs = "--experimental-attention-variant=gated_delta_net"},
-    {"--moe-layer-recompute", .with = "--recompute-granularity=full"},
-    {"--moe-paged-stash", .with = "--cpu-offloading-num-layers>0"},
-    {"--moe-paged-stash", .needs = "--moe-expert-rank-capacity-factor"},
-    {"--glu-linear-offset --use-te-activation-func", .also = "--swiglu",
-     .needs = "--no-bias-swiglu-fusion"},
-    {"--glu-linear-offset",
-     .without = "--swiglu --quick-geglu --disable-bias-linear",
-     .needs = "--no-bias-gelu-fusion"},
-    {"--use-te-activation-func", .without = "--swiglu --disable-bias-linear",
-     .needs = "--no-bias-gelu-fusion"},
-    {"--use-te-activation-func", .with = "--squared-relu --quick-geglu"},
-    {"--fused-residual-rmsnorm", .needs = "--normalization=RMSNorm"},
-    {"--overlap-dispatch-backward-with-experts-wgrad",
-     .with = "--overlap-moe-expert-parallel-comm --delay-wgrad-compute"},
-    {"--experimental-attention-variant=gated_delta_net",
-     .needs = "--linear-attention-freq"},
-    {"--transformer-impl=inference_optimized",
-     .needs = "--normalization=RMSNorm"},
-    {"--transformer-impl=inference_optimized", .with = "--apply-layernorm-1p"},
-    {"--transformer-impl=inference_optimized",
-     .needs = "--disable-bias-linear"},
-    {"--transformer-impl=inference_optimized", .with = "--add-qkv-bias"},
-    {"--inference-fuse-tp-communication "
-     "--inference-disable-triton-nvls-kernels",
-     .needs = "--transformer-impl=inference_optimized"},
-    {"--batch-invariant-mode", .needs = "--attention-backend=flash"},
-    {"--batch-invariant-mode", .needs = "--flash-attention-version=3|4"},
-    {"--batch-invariant-mode", .with = "--context-parallel-size>1"},
-    {"--batch-invariant-mode", .needs = "--attention-dropout=0|0.0"},
-};
 
 /** Of weights that are cut over more ranks than tensor parallelism has, by one of
  *  these flags (validate_args(), GTP). */
@@ -200,7 +23,7 @@ static const contradiction contradictions[] = {
     "--tensor-parallel-num-weight-shards "                                     \
     "--expert-tensor-parallel-num-weight-shards"
 
-static const contradiction of_shards[] = {
+static const me_flag_contradiction of_shards[] = {
     {SHARDS, .also = "--fp4-format", .needs = "--fp4-param-gather"},
     {SHARDS, .with = "--ddp-average-in-collective"},
     {SHARDS, .with = "--ckpt-format=torch_dcp|fsdp_dtensor"},
@@ -211,15 +34,47 @@ static const contradiction of_shards[] = {
      .needs = "--reuse-grad-buf-for-mxfp8-param-ag"},
 };
 
-static bool is_above(const me_flag_uses *uses, const char *name, size_t length,
-                     double least)
+/** The number of a flag, which may be none; false: it is not given. */
+static bool number_of(const me_flag_uses *uses, const char *flag, double *out)
 {
-    char flag[96];
+    me_str text = {0};
+    const me_flag_use *use = flag == NULL ? NULL : me_flag_use_find(uses, flag);
+    if (use == NULL || use->n_values != 1) {
+        return false;
+    }
+    const bool is_number = me_parse_double(use->values[0], out) == ME_OK;
+    if (!is_number && me_python_not_finite(use->values[0], &text)) {
+        const char *word = me_str_text(&text);
+        *out = word[0] == 'n'   ? (double)NAN
+               : word[0] == '-' ? (double)-INFINITY
+                                : (double)INFINITY;
+    }
+    const bool is_there = is_number || text.length > 0;
+    me_str_fini(&text);
+    return is_there;
+}
+
+/** `--flag`, `--flag=a|b`, `--flag>0`, `--flag<0` or `--flag~text`. */
+static bool part_holds(const me_flag_uses *uses, const char *part,
+                       size_t length)
+{
+    char text[160];
     double value = 0;
-    (void)snprintf(flag, sizeof flag, "%.*s", (int)length, name);
-    const me_flag_use *use = me_flag_use_find(uses, flag);
-    return use != NULL && use->n_values == 1 &&
-           me_parse_double(use->values[0], &value) == ME_OK && value > least;
+    (void)snprintf(text, sizeof text, "%.*s", (int)length, part);
+    char *sign = text + strcspn(text, "<>~");
+    const char kind = *sign;
+    if (kind == '\0') {
+        return me_flag_needs_hold(uses, text);
+    }
+    *sign = '\0';
+    if (kind == '~') {
+        const me_flag_use *use = me_flag_use_find(uses, text);
+        return use != NULL && use->n_values == 1 &&
+               strstr(use->values[0], sign + 1) != NULL;
+    }
+    const double to = strtod(sign + 1, NULL);
+    return number_of(uses, text, &value) &&
+           (kind == '>' ? value > to : value < to);
 }
 
 /** The first condition of a list that holds; NULL: none does. */
@@ -229,14 +84,12 @@ static const char *holding(const me_flag_uses *uses, const char *conditions,
     size_t length = 0;
     for (const char *at = me_name_next(&conditions, &length); at != NULL;
          at = me_name_next(&conditions, &length)) {
-        const char *number = memchr(at, '>', length);
-        char one[160];
-        (void)snprintf(one, sizeof one, "%.*s", (int)length, at);
-        const bool holds = number == NULL
-                               ? me_flag_needs_hold(uses, one)
-                               : is_above(uses, at, (size_t)(number - at),
-                                          strtod(number + 1, NULL));
-        if (holds) {
+        bool is_met = true;
+        for (size_t n = 0, from = 0; is_met && from < length; from += n + 1) {
+            n = strcspn(at + from, "& ");
+            is_met = part_holds(uses, at + from, n);
+        }
+        if (is_met) {
             *length_out = length;
             return at;
         }
@@ -257,20 +110,28 @@ enum {
 /** "--a=b|c --d>1" as a user reads it: "--a b|c or --d over 1". */
 static void print_condition(const char *text, size_t length, char *out)
 {
+    static const struct {
+        char sign;
+        const char *words;
+    } signs[] = {
+        {' ', " or "},   {'=', " "},       {'&', " with "},
+        {'>', " over "}, {'<', " under "}, {'~', " with a "},
+    };
+
     size_t n = 0;
-    for (size_t i = 0; i < length && n < CONDITION_BYTES - 8; i++) {
-        const char *word = text[i] == ' '   ? " or "
-                           : text[i] == '=' ? " "
-                           : text[i] == '>' ? " over "
-                                            : NULL;
+    for (size_t i = 0; i < length && n < CONDITION_BYTES - 10; i++) {
+        const char *words = NULL;
+        for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
+            words = signs[k].sign == text[i] ? signs[k].words : words;
+        }
         n += (size_t)snprintf(out + n, CONDITION_BYTES - n, "%.*s",
-                              word == NULL ? 1 : 6,
-                              word == NULL ? text + i : word);
+                              words == NULL ? 1 : 10,
+                              words == NULL ? text + i : words);
     }
 }
 
-static me_status check_one(const contradiction *c, const me_flag_uses *uses,
-                           me_diag *diag)
+static me_status check_one(const me_flag_contradiction *c,
+                           const me_flag_uses *uses, me_diag *diag)
 {
     size_t length = 0;
     size_t with_length = 0;
@@ -299,7 +160,9 @@ static me_status check_one(const contradiction *c, const me_flag_uses *uses,
 /** What a flag's number must be to another's. */
 typedef enum relation {
     AT_MOST,
+    AT_LEAST,
     MULTIPLE_OF,
+    EQUAL_TO,
     ABOVE,
     BELOW
 } relation;
@@ -315,6 +178,7 @@ static const struct {
     {NULL, "--num-dataset-builder-threads", ABOVE, NULL, 0},
     {NULL, "--decoder-seq-length", AT_MOST, "--max-position-embeddings", -1},
     {NULL, "--min-lr", AT_MOST, "--lr", -1},
+    {NULL, "--lr", AT_LEAST, "--min-lr", 0},
     {"--save", "--save-interval", ABOVE, NULL, 0},
     {"--save", "--persistent-save-interval", ABOVE, NULL, 0},
     {"--save", "--save-retain-interval", ABOVE, NULL, 0},
@@ -323,11 +187,19 @@ static const struct {
     {"--qk-clip", "--qk-clip-alpha", ABOVE, NULL, 0},
     {"--qk-clip", "--qk-clip-alpha", BELOW, NULL, 1},
     {"--qk-clip", "--qk-clip-threshold", ABOVE, NULL, 0},
+    {NULL, "--moe-shared-expert-intermediate-size", ABOVE, NULL, 0},
+    {"!--moe-flex-dispatcher-num-sms", "--moe-deepep-num-sms", EQUAL_TO,
+     "--moe-hybridep-num-sms", -1},
+    {"--use-mup", "--mup-base-hidden-size", ABOVE, NULL, 0},
+    {"--experimental-attention-variant=gated_delta_net",
+     "--linear-num-value-heads", MULTIPLE_OF, "--linear-num-key-heads", 16},
 };
 
 static const char *const relation_texts[] = {
     [AT_MOST] = "at most",
+    [AT_LEAST] = "at least",
     [MULTIPLE_OF] = "a multiple of",
+    [EQUAL_TO] = "equal to",
     [ABOVE] = "above",
     [BELOW] = "below",
 };
@@ -336,20 +208,14 @@ static bool is_related(double value, relation asked, double to)
 {
     switch (asked) {
     case AT_MOST: return value <= to;
+    case AT_LEAST: return value >= to;
+    case EQUAL_TO: return value == to;
     case MULTIPLE_OF:
         return to > 0 && value >= 0 && (uint64_t)value % (uint64_t)to == 0;
     case ABOVE: return value > to;
     case BELOW: return value < to;
     }
     return true;
-}
-
-/** The number of a flag; false: it is not given, or is none. */
-static bool number_of(const me_flag_uses *uses, const char *flag, double *out)
-{
-    const me_flag_use *use = flag == NULL ? NULL : me_flag_use_find(uses, flag);
-    return use != NULL && use->n_values == 1 &&
-           me_parse_double(use->values[0], out) == ME_OK;
 }
 
 static me_status check_number(size_t i, const me_flag_uses *uses, me_diag *diag)
@@ -423,14 +289,32 @@ static me_status check_rope_layers(const me_flag_uses *uses, me_diag *diag)
     return status;
 }
 
+/** resolve_tensor_parallel_weight_shards() (core/model_parallel_config.py). */
+static me_status check_shard_count(const me_flag_use *use,
+                                   const me_flag_uses *uses, me_diag *diag)
+{
+    uint64_t ranks = 1;
+    uint64_t shards = 0;
+    const char *flag = me_megatron_shard_ranks(use, uses, &ranks);
+    return flag == NULL || (me_parse_u64(use->values[0], &shards) == ME_OK &&
+                            shards > 0 && shards % me_max_u64(ranks, 1) == 0)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "%s %.40s: must be a multiple of %s, %llu", use->name,
+                         use->values[0], flag, (unsigned long long)ranks);
+}
+
 static me_status check_shards(const me_flag_uses *uses, me_diag *diag)
 {
     bool is_sharded = false;
     me_status status = ME_OK;
-    for (int i = 0; i < uses->count; i++) {
+    for (int i = 0; status == ME_OK && i < uses->count; i++) {
         const me_flag_use *use = &uses->uses[i];
-        is_sharded |= !use->is_repeated && strstr(SHARDS, use->name) != NULL &&
-                      !me_megatron_shards_no_more(use, uses);
+        if (!use->is_repeated) {
+            status = check_shard_count(use, uses, diag);
+            is_sharded |= strstr(SHARDS, use->name) != NULL &&
+                          !me_megatron_shards_no_more(use, uses);
+        }
     }
     for (size_t i = 0; is_sharded && status == ME_OK &&
                        i < sizeof of_shards / sizeof of_shards[0];
@@ -440,13 +324,36 @@ static me_status check_shards(const me_flag_uses *uses, me_diag *diag)
     return status;
 }
 
-me_status me_megatron_check_flags(const me_flag_uses *uses, me_diag *diag)
+/** Kinds of balancing of which each has a coefficient (TransformerConfig). */
+static me_status check_coefficients(const me_flag_uses *uses, me_diag *diag)
+{
+    const me_flag_use *kinds =
+        me_flag_use_find(uses, "--moe-router-load-balancing-type");
+    const me_flag_use *given = me_flag_use_find(uses, "--moe-aux-loss-coeff");
+    const int n = given == NULL ? 1 : given->n_values;
+    return kinds == NULL || kinds->n_values == 1 || kinds->n_values == n
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "--moe-router-load-balancing-type has %d kinds: "
+                         "--moe-aux-loss-coeff must have a number for each",
+                         kinds->n_values);
+}
+
+static me_status check_rows(const me_flag_contradiction *rows,
+                            const me_flag_uses *uses, me_diag *diag)
 {
     me_status status = ME_OK;
-    for (size_t i = 0; status == ME_OK &&
-                       i < sizeof contradictions / sizeof contradictions[0];
-         i++) {
-        status = check_one(&contradictions[i], uses, diag);
+    for (; status == ME_OK && rows->when != NULL; rows++) {
+        status = check_one(rows, uses, diag);
+    }
+    return status;
+}
+
+me_status me_megatron_check_flags(const me_flag_uses *uses, me_diag *diag)
+{
+    me_status status = check_rows(me_contradictions_of_arguments, uses, diag);
+    if (status == ME_OK) {
+        status = check_rows(me_contradictions_of_configs, uses, diag);
     }
     for (size_t i = 0;
          status == ME_OK && i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -457,6 +364,9 @@ me_status me_megatron_check_flags(const me_flag_uses *uses, me_diag *diag)
     }
     if (status == ME_OK) {
         status = check_exchanges(uses, diag);
+    }
+    if (status == ME_OK) {
+        status = check_coefficients(uses, diag);
     }
     return status == ME_OK ? check_rope_layers(uses, diag) : status;
 }

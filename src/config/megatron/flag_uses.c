@@ -6,6 +6,7 @@
 #include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -66,6 +67,10 @@ static void describe(const char *kind, size_t length, me_str *text)
         me_str_append(text, "a number");
     } else if (length == 1 && kind[0] == 's') {
         me_str_append(text, "text");
+    } else if (length == 1 && kind[0] == 't') {
+        me_str_append(text, "whole numbers with commas between them");
+    } else if (length == 1 && kind[0] == 'p') {
+        me_str_append(text, "a whole number, or a list such as ([0]+[1])*2");
     } else {
         me_str_append(text, "one of ");
         for (size_t i = 0; i < length; i++) {
@@ -89,6 +94,40 @@ static const me_flag_spelling *find_spelling(const char *flag,
         }
     }
     return NULL;
+}
+
+/** Python's int(), of a text that a comma may end. */
+static bool is_whole(const char *text, size_t length)
+{
+    char one[32];
+    uint64_t number = 0;
+    me_str normal = {0};
+    (void)snprintf(one, sizeof one, "%.*s", (int)length, text);
+    const bool is_number =
+        length < sizeof one && me_python_int(one, &normal) &&
+        me_parse_u64(me_str_text(&normal) + (me_str_text(&normal)[0] == '-'),
+                     &number) == ME_OK;
+    me_str_fini(&normal);
+    return is_number;
+}
+
+/** tuple_type(): "128,0" and "(128,0)". */
+static bool is_tuple(const char *text)
+{
+    static const char brackets[] = "()";
+    text += strspn(text, brackets);
+    size_t end = strlen(text);
+    while (end > 0 && strchr(brackets, text[end - 1]) != NULL) {
+        end--;
+    }
+    for (size_t from = 0, n = 0; from <= end; from += n + 1) {
+        n = strcspn(text + from, ",");
+        n = from + n > end ? end - from : n;
+        if (!is_whole(text + from, n)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /** A value in the form that options take; false: it is not of its kind. */
@@ -115,6 +154,12 @@ static bool normalize(me_flag_use *use, const char *value, me_str *normal)
         return me_python_float(value, normal) &&
                me_parse_double(me_str_text(normal), &number) == ME_OK;
     }
+    if (letter == 't' || letter == 'p') {
+        me_str_append(normal, value);
+        return letter == 't' ? is_tuple(value)
+                             : strchr(value, '[') != NULL ||
+                                   is_whole(value, strlen(value));
+    }
     use->spelling = find_spelling(use->name, value);
     me_str_append(normal, use->spelling != NULL ? use->spelling->meant : value);
     value = me_str_text(normal);
@@ -128,7 +173,9 @@ static void describe_use(const me_flag_use *use, me_str *text)
     const char *kind = kind_of(use->flag.values, &length);
     const char *name = use->flag.rule->option;
     const me_option *option = name == NULL ? NULL : me_option_find(name);
-    if (option != NULL && option->type != ME_OPTION_ENUM) {
+    const bool is_own = use->flag.rule->constant != NULL ||
+                        (length == 1 && strchr("tp", kind[0]) != NULL);
+    if (option != NULL && option->type != ME_OPTION_ENUM && !is_own) {
         me_option_format_range(option, text);
     } else {
         describe(kind, length, text);

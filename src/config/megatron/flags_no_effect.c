@@ -8,7 +8,7 @@
 const me_flag_rule me_flags_no_effect[] = {
     {"--moe-router-bias-update-rate:f --moe-router-quantile-balancing-ema:f",
      .needs = "--num-experts", .note = "how far a step moves biases"},
-    {"--window-attn-skip-freq:s", .needs = "--window-size",
+    {"--window-attn-skip-freq:p", .needs = "--window-size",
      .note = "which layers --window-size is for: attention within a window "
              "takes what full attention does, and what takes another amount "
              "is said of the window"},
@@ -76,7 +76,7 @@ const me_flag_rule me_flags_no_effect[] = {
      "--save-retain-interval:i --save-params-interval:i",
      .note = "tensors go to the host one by one, between steps, as they are"},
     {"--non-persistent-save-interval:i "
-     "--non-persistent-ckpt-type:global|local|in_memory "
+     "--non-persistent-ckpt-type:global|local "
      "--non-persistent-global-ckpt-dir:s --non-persistent-local-ckpt-dir:s "
      "--non-persistent-local-ckpt-algo:fully_parallel|atomic "
      "--ckpt-format:torch|torch_dist|torch_dcp|fsdp_dtensor "
@@ -108,7 +108,12 @@ const me_flag_rule me_flags_no_effect[] = {
      "--ckpt-convert-update-legacy-dist-opt-format",
      .note = "a checkpoint is written anew at the start, and the job ends"},
     {"--train-iters:i --train-samples:i --exit-interval:i "
-     "--exit-duration-in-mins:i --exit-signal-handler --exit-signal:s "
+     "--exit-duration-in-mins:i --exit-signal-handler "
+     "--exit-signal:SIGABRT|SIGALRM|SIGBUS|SIGCHLD|SIGCLD|SIGCONT|SIGFPE|"
+     "SIGHUP|SIGILL|SIGINT|SIGIO|SIGIOT|SIGKILL|SIGPIPE|SIGPOLL|SIGPROF|"
+     "SIGPWR|SIGQUIT|SIGRTMAX|SIGRTMIN|SIGSEGV|SIGSTKFLT|SIGSTOP|SIGSYS|"
+     "SIGTERM|SIGTRAP|SIGTSTP|SIGTTIN|SIGTTOU|SIGURG|SIGUSR1|SIGUSR2|"
+     "SIGVTALRM|SIGWINCH|SIGXCPU|SIGXFSZ "
      "--exit-signal-handler-for-dataloader "
      "--exit-signal-handler-for-training --iterations-to-skip:+i",
      .note = "when the job ends; every iteration is like the second"},
@@ -130,7 +135,7 @@ const me_flag_rule me_flags_no_effect[] = {
     {"--no-persist-layer-norm", .note = "which of Apex's kernels runs"},
     {"--seed:i --inference-rng-tracker --data-parallel-random-init",
      .note = "random numbers, parameters sent in place"},
-    {"--init-method-xavier-uniform --no-initialization --init-method-std:f "
+    {"--no-initialization --init-method-std:f "
      "--embedding-init-method-std:f",
      .note = "values that are written in place"},
     {"--norm-epsilon:f --rotary-base:n "

@@ -80,7 +80,7 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--dsa-indexer-k-norm-fp32 --linear-conv-kernel-dim:i "
      "--linear-key-head-dim:i --linear-value-head-dim:i "
      "--linear-num-key-heads:i --linear-num-value-heads:i "
-     "--linear-attention-freq:s --no-dsa-indexer-rotate-activation "
+     "--linear-attention-freq:p --no-dsa-indexer-rotate-activation "
      "--disable-dsa-indexer-rotate-activation --no-dsa-indexer-scoring-relu "
      "--disable-dsa-indexer-scoring-relu",
      .needs = "--experimental-attention-variant", .note = "attention variant",
@@ -134,7 +134,7 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--relative-attention-num-buckets:i --relative-attention-max-distance:i",
      .needs = "--position-embedding-type=relative",
      .note = "relative positions", .effect = ME_HIGHER(ANY)},
-    {"--no-rope-freq:s",
+    {"--no-rope-freq:p",
      .note = "layers without rotary embedding, which keep less",
      .effect = ME_LOWER(SOME)},
     {"--no-position-embedding", .needs = "!--position-embedding-type=rope|none",

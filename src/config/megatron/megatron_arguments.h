@@ -79,6 +79,16 @@ me_status me_megatron_check_flags(const me_flag_uses *uses,
                                   me_diag *diag) ME_MUST_CHECK;
 
 /**
+ * Of a number of weight shards, as how many ranks have them by themselves. Local.
+ *
+ * @param ranks_out  set where it is one
+ * @return the flag that says so, whether it is given or not; NULL: @p use is none
+ */
+const char *me_megatron_shard_ranks(const me_flag_use *use,
+                                    const me_flag_uses *uses,
+                                    uint64_t *ranks_out);
+
+/**
  * Is this a number of weight shards that is that of tensor ranks, which is what
  * resolve_tensor_parallel_weight_shards() (model_parallel_config.py) takes where
  * none is given? Local.

@@ -171,7 +171,7 @@ static me_status add_valued(reading *r, const me_yaml_leaf *leaf,
 {
     const bool is_many = flag->values[0] == '+' || flag->values[0] == '*' ||
                          flag->values[0] == '3';
-    const bool is_word = strchr("ifns", flag->values[is_many ? 1 : 0]) == NULL;
+    const bool is_word = strcspn(flag->values + is_many, " ") > 1;
     if (leaf->is_list && is_many) {
         me_status status = add(r, leaf, name);
         for (int i = 0; status == ME_OK && i < leaf->n_values; i++) {

@@ -18,8 +18,9 @@ bool me_megatron_evaluates_less(const me_flag_use *use, const me_config *config)
            samples <= config->train.micro_batch_size;
 }
 
-bool me_megatron_shards_no_more(const me_flag_use *use,
-                                const me_flag_uses *uses)
+const char *me_megatron_shard_ranks(const me_flag_use *use,
+                                    const me_flag_uses *uses,
+                                    uint64_t *ranks_out)
 {
     static const char *const shards[][3] = {
         {"--tensor-parallel-num-weight-shards", "--tensor-model-parallel-size"},
@@ -34,10 +35,22 @@ bool me_megatron_shards_no_more(const me_flag_use *use,
         if (ranks == NULL && shards[i][2] != NULL) {
             ranks = me_flag_use_find(uses, shards[i][2]);
         }
-        return strcmp(use->values[0], ranks == NULL ? "1" : ranks->values[0]) ==
-               0;
+        *ranks_out = 1;
+        return ranks == NULL ||
+                       me_parse_u64(ranks->values[0], ranks_out) == ME_OK
+                   ? shards[i][1]
+                   : NULL;
     }
-    return false;
+    return NULL;
+}
+
+bool me_megatron_shards_no_more(const me_flag_use *use,
+                                const me_flag_uses *uses)
+{
+    uint64_t ranks = 0;
+    uint64_t shards = 0;
+    return me_megatron_shard_ranks(use, uses, &ranks) != NULL &&
+           me_parse_u64(use->values[0], &shards) == ME_OK && shards == ranks;
 }
 
 /** A number as _parse_numeric_value() reads it: `250B` is a thousand million times
@@ -174,6 +187,8 @@ static me_status settle_compilation(me_config *config, me_diag *diag)
 static const char *const lists[][2] = {
     {"--moe-router-load-balancing-type", "moe.router_load_balancing"},
     {"--moe-aux-loss-coeff", "moe.aux_loss_coeffs"},
+    {"--cuda-graph-modules", "train.cuda_graph_modules"},
+    {"--cuda-graph-scope", "train.cuda_graph_modules"},
 };
 
 bool me_megatron_takes_list(const me_flag_use *use)

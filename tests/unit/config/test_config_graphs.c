@@ -36,7 +36,8 @@ static const char *const cases[][2] = {
     {LOCAL ENGINE EXPERTS "offload.fine_grained=true offload.moe_act=true",
      "does not go with train.cuda_graph_impl = local of whole layers"},
     {LOCAL ENGINE EXPERTS "offload.fine_grained=true offload.moe_act=true "
-                          "train.cuda_graph_modules=moe",
+                          "train.cuda_graph_modules=moe "
+                          "moe.capacity_factor=1 moe.pad_to_capacity=true",
      "does not go with train.cuda_graph_modules = moe: experts that drop"},
     {LOCAL ENGINE EXPERTS "offload.fine_grained=true offload.moe_act=true "
                           "train.cuda_graph_modules=moe_router",

@@ -453,7 +453,7 @@ static void test_megatron__takes_what_float_takes(void **state)
         "--clip-grad inf",
         "--clip-grad=-inf",
         "--clip-grad nan",
-        "--clip-grad -1 --lr nan --min-lr inf",
+        "--clip-grad -1 --lr inf --min-lr=-inf",
     };
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         me_config *config = job_of(flags[i]);
