@@ -410,7 +410,8 @@ static me_status step_word(walk *w, const char *word)
                    w->is_python
                        ? "'%.80s' is not modelled: the scripts that are, are "
                          "Megatron-LM's pretrain_gpt.py and torchtitan's "
-                         "train.py"
+                         "train.py; of a job that Python code sets up (NeMo, "
+                         "Megatron-Bridge) give --model the YAML that it writes"
                        : "launch command: '%.80s' is no program that memest "
                          "knows: begin at torchrun, srun, mpirun or python",
                    word);

@@ -25,9 +25,7 @@ static const struct {
     {"horovodrun", "Horovod's all-reduce is not modelled"},
     {"lightning", "Lightning's trainer is not modelled"},
     {"xtuner", "XTuner's trainer is not modelled"},
-    {"nemo", "a recipe is code of NeMo's, which is not here: give --model the "
-             "YAML that NeMo writes of it, or the model's name (`memest list "
-             "models`) with Megatron-LM's flags"},
+    {"nemo", "of its commands `nemo llm pretrain` and `nemo llm finetune` are"},
 };
 
 const char *me_trainer_instead(const char *word)

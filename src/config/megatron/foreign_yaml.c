@@ -21,6 +21,9 @@ static const struct {
     {"compute_environment", NULL, "accelerate",
      "its trainer (this is accelerate's configuration, which goes behind "
      "--config_file)"},
+    {"distributed_type", NULL, "accelerate",
+     "its trainer (this is accelerate's configuration, which goes behind "
+     "--config_file)"},
     {"pipe-parallel-size", NULL, "GPT-NeoX", deepspeed},
     {"pipe_parallel_size", NULL, "GPT-NeoX", deepspeed},
     {"zero_optimization", NULL, "DeepSpeed", deepspeed},

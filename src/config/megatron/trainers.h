@@ -32,6 +32,15 @@ me_status me_verl_read(me_config *config, int argc, const char *const *argv,
  *  Local. */
 me_status me_slime_read(me_config *config, int argc, const char *const *argv,
                         me_diag *diag) ME_MUST_CHECK;
+
+/** `nemo llm pretrain --factory NAME key=value …`; @p argv begins at `llm`.
+ *  Local. */
+me_status me_nemo_read(me_config *config, int argc, const char *const *argv,
+                       me_diag *diag) ME_MUST_CHECK;
+
+/** `run_recipe.py --recipe NAME key=value …` of Megatron-Bridge. Local. */
+me_status me_bridge_read(me_config *config, int argc, const char *const *argv,
+                         me_diag *diag) ME_MUST_CHECK;
 /** @} */
 
 /** @name For those who read

@@ -55,6 +55,34 @@ static const struct {
      ME_ERR_CONFIG, "GPUs of two types, h100 being the last"},
     {"flux alloc -N 2 python pretrain_gpt.py", ME_ERR_CONFIG,
      "'flux alloc' is not read: give `flux run` and what it starts"},
+    {"nemo llm export", ME_ERR_UNSUPPORTED,
+     "of its commands `nemo llm pretrain` and `nemo llm finetune` are"},
+    {"nemo llm pretrain --factory llama3_8b data.seq_length=8192 "
+     "trainer.strategy.tensor_model_parallel_size=1",
+     ME_ERR_CONFIG,
+     "nemo llm llama3_8b: the recipe is code that is not here: give "
+     "trainer.strategy.pipeline_model_parallel_size, "
+     "trainer.strategy.context_parallel_size, data.micro_batch_size, "
+     "data.global_batch_size, or --model the YAML that it writes"},
+    {"nemo llm pretrain", ME_ERR_CONFIG, "names no recipe: give --factory"},
+    {"nemo llm pretrain --factory llama3_8b(a=1)", ME_ERR_CONFIG,
+     "of a recipe's own arguments num_nodes"},
+    {"nemo llm pretrain --factory", ME_ERR_CONFIG, "--factory: has no value"},
+    {"nemo llm pretrain --other x", ME_ERR_CONFIG,
+     "--other: is no option of it that memest knows"},
+    {"nemo llm pretrain x", ME_ERR_SYNTAX, "'x' is no setting, such as"},
+    {"torchrun run_recipe.py --recipe llama3_8b_pretrain_config -tp 2 -pp 1 "
+     "-cp 1 -mb 1 -gb 8 -sl 64",
+     ME_ERR_CONFIG, "give model.sequence_parallel, or --model"},
+    {"torchrun run_recipe.py --model qwen3_next_80b -tp 1 -pp 1 -cp 1 -mb 1 "
+     "-gb 8 -sl 64",
+     ME_ERR_UNSUPPORTED, "its model has layers of gated delta nets, which"},
+    {"torchrun run_recipe.py --model nobody_1b -tp 1 -pp 1 -cp 1 -mb 1 -gb 8 "
+     "-sl 64",
+     ME_ERR_CONFIG, "of this recipe's model nothing is known by its name"},
+    {"python pretrain_recipe.py", ME_ERR_UNSUPPORTED,
+     "of a job that Python code sets up (NeMo, Megatron-Bridge) give --model "
+     "the YAML that it writes"},
     {"flux", ME_ERR_CONFIG, "'flux ' is not read"},
     {"jsrun -n 0 python pretrain_gpt.py", ME_ERR_CONFIG,
      "-n 0: must be a whole number"},

@@ -287,6 +287,15 @@ static const struct {
      true},
     {"blaunch python pretrain_gpt.py", "",
      "blaunch starts as many ranks as its job has room for", true},
+    {"nemo llm pretrain --factory llama3_8b "
+     "trainer.strategy.tensor_model_parallel_size=1 "
+     "trainer.strategy.pipeline_model_parallel_size=1 "
+     "trainer.strategy.context_parallel_size=1 data.micro_batch_size=1 "
+     "data.global_batch_size=64 data.seq_length=64",
+     "",
+     "nemo llm llama3_8b: the recipe says how many ranks there are: give "
+     "trainer.num_nodes and trainer.devices",
+     true},
     {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", "",
      "cannot tell how many GPUs there are: give --gpus or --ntasks", true},
 };
