@@ -8,7 +8,7 @@
     "--moe-router-padding-for-quantization --moe-router-padding-for-fp8"
 #define EMERGING "--optimizer=muon|dist_muon|lion|soap|adaptive_muon"
 
-/* validate_args() of core_v0.19.0 (training/arguments.py), from top to bottom. */
+/** validate_args() of core_v0.19.0 (training/arguments.py), from top to bottom. */
 const me_flag_contradiction me_contradictions_of_arguments[] = {
     {"--ckpt-convert-format", .needs = "--ckpt-convert-save"},
     {"--ckpt-convert-format", .needs = "--load"},
@@ -120,7 +120,7 @@ const me_flag_contradiction me_contradictions_of_arguments[] = {
     {.when = NULL},
 };
 
-/* core_transformer_config_from_args() (training/argument_utils.py),
+/** core_transformer_config_from_args() (training/argument_utils.py),
  * TransformerConfig and its base (core/transformer/transformer_config.py,
  * core/model_parallel_config.py, __post_init__()) and DDP's
  * (core/distributed/distributed_data_parallel_config.py). What they ask of

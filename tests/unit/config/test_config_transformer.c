@@ -141,6 +141,8 @@ static const struct {
      "--no-rope-freq and --flash-decode exclude"},
     {"--multi-latent-attention --position-embedding-type rope --cache-mla-latents",
      "needs --no-rope-fusion"},
+    {"--attention-backend local --transformer-impl local",
+     "--attention-backend local needs --spec local"},
     {"--multi-latent-attention --qk-l2-norm",
      "--qk-l2-norm and --multi-latent-attention exclude"},
     {"--verify-integrity --ckpt-format torch",
