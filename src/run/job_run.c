@@ -95,6 +95,7 @@ static me_status make_plan(me_run *s, me_diag *diag)
                        .group_self = s->groups,
                        .runs_all_rounds = s->options.no_fold,
                        .keeps_course = s->options.keeps_course,
+                       .keeps_totals = s->options.keeps_totals,
                        .events_path = s->options.events_path,
                        .events_rank = s->options.events_rank,
                        .events_iteration = s->options.events_iteration},

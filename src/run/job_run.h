@@ -28,6 +28,7 @@ typedef struct me_run_options {
     bool strict;             /**< what is not modelled is an error */
     bool no_fold;            /**< every rank and micro-batch runs by itself */
     bool keeps_course;       /**< see me_tracker_keep_course() */
+    bool keeps_totals;       /**< alone, see me_tracker_keep_totals() */
     bool shows_progress;     /**< on a terminal, see base/progress.h */
     uint32_t threads;        /**< of the host that simulate; 0: one */
     const char *events_path; /**< NULL: no event log */

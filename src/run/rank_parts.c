@@ -130,6 +130,9 @@ static me_status make_tracker(me_rank_parts *p, me_diag *diag)
     if (p->simulation->keeps_course) {
         me_tracker_keep_course(p->tracker);
     }
+    if (p->simulation->keeps_totals) {
+        me_tracker_keep_totals(p->tracker);
+    }
     me_engine_observe(p->engine, me_tracker_observer(p->tracker));
     return ME_OK;
 }

@@ -38,6 +38,7 @@ typedef struct me_simulation {
     int32_t events_iteration;
     bool runs_all_rounds; /**< see me_megatron_spec */
     bool keeps_course;    /**< see me_tracker_keep_course() */
+    bool keeps_totals;    /**< alone; see me_tracker_keep_totals() */
     uint64_t *n_events;   /**< events are counted here, for messages; or NULL */
     bool *differs_from_twin; /**< set to true where the twin's result may differ
                                 (twin.h); or NULL */

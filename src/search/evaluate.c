@@ -83,6 +83,7 @@ static me_status screen(me_config *config, bool strict,
         .strict = strict,
         .threads = 1,
         .events_iteration = ME_STEADY_ITERATION,
+        .keeps_totals = true,
     };
     me_transport *alone = NULL;
     me_run *run = NULL;

@@ -130,6 +130,7 @@ static me_run_options options_of(const me_search_run *s, uint32_t threads)
         .strict = s->request.strict,
         .threads = threads == 0 ? 1 : threads,
         .events_iteration = ME_STEADY_ITERATION,
+        .keeps_totals = true,
     };
 }
 

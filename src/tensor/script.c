@@ -244,6 +244,10 @@ static void tell_steps(const telling *t, const me_observer *o, uint32_t kinds,
     }
 }
 
+/** Kinds of which no stretch has any: they are told by themselves. */
+static const uint32_t ALONE_KINDS =
+    ME_EVENT_BIT(ME_EVENT_PHASE) | ME_EVENT_BIT(ME_EVENT_POINT);
+
 /** From where the stretch before ended to where this one ends. */
 static void tell_stretch(const telling *t, const me_script_stretch *from,
                          const me_script_stretch *to)
@@ -262,7 +266,7 @@ static void tell_stretch(const telling *t, const me_script_stretch *from,
         } else if ((kinds & ME_REPEATED_PASSING) != 0) {
             tell_steps(t, o, kinds, x->steps + from->steps_end,
                        to->steps_end - from->steps_end);
-        } else if (kinds != 0) {
+        } else if ((kinds & ~ALONE_KINDS) != 0) {
             tell_steps(t, o, kinds, x->lasting + from->lasting_end,
                        to->lasting_end - from->lasting_end);
         }

@@ -5,7 +5,9 @@
  * full in the same iteration, it takes no more than that one at any moment, so
  * it cannot set a new peak, of the rank or of a module: it is quiet. Of a quiet
  * action the tracker follows the blocks that outlive it; where a span of time
- * ends within, the action's marks say how many bytes there were.
+ * ends within, the action's marks say how many bytes there were. A tracker that
+ * counts totals alone (me_tracker_keep_totals()) follows each usual action by its
+ * marks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -85,7 +85,8 @@ static void reset_iteration(me_tracker *t, me_seen_iteration *seen,
     t->open_peak = t->live.requested;
     t->twin_span.raised.iteration = 0;
     me_live_mark_peak(&t->live);
-    if (iteration == ME_STEADY_ITERATION && !t->is_steady_over) {
+    if (iteration == ME_STEADY_ITERATION && !t->is_steady_over &&
+        !t->has_totals) {
         me_module_stats_begin(&t->modules);
         me_course_begin(&t->course, &t->now);
     }
@@ -351,6 +352,20 @@ static void follow(me_tracker *t, const me_event *event)
     }
 }
 
+/** Requested bytes alone. */
+static void follow_totals(me_tracker *t, const me_event *event)
+{
+    if (event->kind == ME_EVENT_ALLOC) {
+        t->live.requested = me_size_add(t->live.requested, event->bytes);
+        me_tracker_raise(t, t->live.requested);
+    } else if (event->kind == ME_EVENT_FREE_COMPLETED) {
+        t->live.requested -= event->bytes;
+    } else if (event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT ||
+               event->kind == ME_EVENT_ITERATION) {
+        follow(t, event);
+    }
+}
+
 static void on_event(void *self, const me_event *event)
 {
     me_tracker *t = self;
@@ -361,7 +376,12 @@ static void on_event(void *self, const me_event *event)
         event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT;
     const bool is_module = event->kind == ME_EVENT_MODULE_ENTER ||
                            event->kind == ME_EVENT_MODULE_LEAVE;
-    if (t->quiet.is_on && ends_span) {
+    if (t->has_totals) {
+        if (t->quiet.is_on && ends_span) {
+            me_quiet_enter_mark(&t->quiet, t);
+        }
+        follow_totals(t, event);
+    } else if (t->quiet.is_on && ends_span) {
         me_quiet_enter_mark(&t->quiet, t);
         follow(t, event);
         me_quiet_leave_mark(&t->quiet, t);
@@ -432,6 +452,17 @@ me_observer me_tracker_observer(me_tracker *tracker)
                          .on_repeated = on_repeated,
                          .on_repeated_end = on_repeated_end,
                          .skips_echoes = true};
+}
+
+void me_tracker_keep_totals(me_tracker *tracker)
+{
+    tracker->has_totals = true;
+}
+
+void me_tracker_raise(me_tracker *tracker, uint64_t requested)
+{
+    tracker->span_requested = me_max_u64(tracker->span_requested, requested);
+    tracker->open_peak = me_max_u64(tracker->open_peak, requested);
 }
 
 static me_twin_peaks open_peaks(const me_tracker *t)

@@ -65,6 +65,11 @@ void me_tracker_destroy(me_tracker *tracker);
  *  Local. */
 void me_tracker_keep_course(me_tracker *tracker);
 
+/** Count requested bytes alone, and leave out what they are made of: contributors,
+ *  causes and modules; before events come. What is counted is the same, and a
+ *  repeated action costs a step for each of its marks. Local. */
+void me_tracker_keep_totals(me_tracker *tracker);
+
 /** What to wire to the rank's engine; borrows @p tracker. Local. */
 me_observer me_tracker_observer(me_tracker *tracker);
 

@@ -215,6 +215,9 @@ static me_status fill_peak(const me_tracker *t, const me_seen_iteration *seen,
         (peak->op == NULL && seen->cause.op != NULL)) {
         return ME_ERR_NOMEM;
     }
+    if (t->has_totals) {
+        return ME_OK;
+    }
     uint64_t sum = 0;
     for (uint32_t i = 0; i < seen->n_parts; i++) {
         peak->by_category[seen->parts[i].category] += seen->parts[i].bytes;
@@ -390,8 +393,11 @@ static me_status fill_result(me_tracker *t, me_rank_result *result)
         result->parameter_bytes = t->tree->modules[0].parameter_bytes;
     }
     memcpy(result->volume, t->volume, sizeof result->volume);
-    t->places = t->places == NULL ? order_modules(t->tree) : t->places;
-    me_status status = t->places == NULL ? ME_ERR_NOMEM : ME_OK;
+    me_status status = ME_OK;
+    if (t->places == NULL && !t->has_totals) {
+        t->places = order_modules(t->tree);
+        status = t->places == NULL ? ME_ERR_NOMEM : ME_OK;
+    }
     if (status == ME_OK) {
         status = fill_points(t, result);
     }

@@ -62,6 +62,7 @@ struct me_tracker {
     uint64_t open_peak;      /**< of the open iteration; UINT64_MAX: none */
     uint8_t phase;
     bool is_steady_over; /**< the steady iteration's modules are final */
+    bool has_totals;     /**< and nothing else: see me_tracker_keep_totals() */
     me_peaks since_point;
     me_peaks now; /**< when the last span ended */
     me_course course;
@@ -77,6 +78,10 @@ struct me_tracker {
     const me_shard_modules *shards; /**< at the end; borrowed; NULL: its own */
     me_status status;               /**< the first failure; it sticks */
 };
+
+/** So much is requested now: a peak, maybe, of the span and of the open iteration.
+ *  For who counts totals. Local. */
+void me_tracker_raise(me_tracker *tracker, uint64_t requested);
 
 /** Close the open iteration, if one is open. Local. */
 void me_tracker_close_iteration(me_tracker *tracker);

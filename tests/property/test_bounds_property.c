@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* No bound of a search is above what the simulation finds: of random jobs, and
- * of jobs whose layers are wide enough for the bounds to be near.
+ * of jobs whose layers are wide enough for the bounds to be near. And a simulation
+ * that counts totals alone, as a search's do, finds what a whole one does.
  * ME_TEST_SEED=seed runs the jobs that begin at that seed. */
 #include "config/file.h"
 #include "config/options.h"
@@ -40,6 +41,7 @@ typedef struct weighed {
     me_search_bound bound;
     uint64_t outside_bytes; /**< beside the bound of memory; 0: not known */
     me_search_result result;
+    me_search_result totals; /**< of the simulation that counts them alone */
     bool is_probed;
 } weighed;
 
@@ -77,11 +79,11 @@ static void bound_job(const me_config *job, const me_config *finished,
     w->is_probed = layer.forward_ns > 0;
 }
 
-/** The whole life's most bytes, as verdicts count. */
-static me_status simulate(me_config *config, me_diag *diag,
+/** The whole life's most bytes, as verdicts count. @param config  taken over */
+static me_status simulate(me_config *config, bool keeps_totals, me_diag *diag,
                           me_search_result *result)
 {
-    const me_run_options options = {.threads = 1};
+    const me_run_options options = {.threads = 1, .keeps_totals = keeps_totals};
     me_run *run = NULL;
     me_status status = me_run_create(transport, config, &options, diag, &run);
     if (status == ME_OK) {
@@ -120,7 +122,10 @@ static bool weigh(base_of *base, const random_job *job, weighed *w)
     }
     if (status == ME_OK) {
         bound_job(read, config, &card, w);
-        status = simulate(config, &diag, &w->result);
+        me_config *again = me_config_clone(config);
+        assert_non_null(again);
+        status = simulate(config, false, &diag, &w->result);
+        assert_int_equal(simulate(again, true, &diag, &w->totals), status);
     } else {
         me_config_destroy(config);
     }
@@ -136,6 +141,20 @@ static void fail_with(const char *what, uint64_t seed, const random_job *job,
     }
     fail_msg("seed %" PRIu64 ": the bound of %s is %" PRIu64 ", over %" PRIu64,
              seed, what, bound, found);
+}
+
+/** Texts and padding aside, all of it. */
+static bool is_same(const me_search_result *a, const me_search_result *b)
+{
+    return a->risk == b->risk && a->basis == b->basis && a->fits == b->fits &&
+           a->is_open == b->is_open && a->worst_rank == b->worst_rank &&
+           a->worst_bytes == b->worst_bytes &&
+           a->requested_bytes == b->requested_bytes &&
+           a->allocated_bytes == b->allocated_bytes &&
+           a->reserved_bytes == b->reserved_bytes &&
+           a->device_bytes == b->device_bytes && a->step_ns == b->step_ns &&
+           a->forward_backward_ns == b->forward_backward_ns &&
+           a->bubble_ns == b->bubble_ns && a->exposed_ns == b->exposed_ns;
 }
 
 /** Sums over jobs. */
@@ -156,6 +175,10 @@ static void check(base_of *base, uint64_t seed, const random_job *job,
         return;
     }
     const me_search_result *r = &w.result;
+    if (!is_same(r, &w.totals)) {
+        fail_with("totals, which should equal it,", seed, job,
+                  w.totals.worst_bytes, r->worst_bytes);
+    }
     if (w.bound.bytes > r->requested_bytes) {
         fail_with("memory", seed, job, w.bound.bytes, r->requested_bytes);
     }
