@@ -111,7 +111,13 @@ static me_status make_plan(me_run *s, me_diag *diag)
                        s->options.events_rank, world - 1);
     }
     status = set_limit(s, diag);
-    return status == ME_OK ? me_units_init(&s->units, diag) : status;
+    if (status == ME_OK) {
+        status = me_units_init(&s->units, diag);
+    }
+    if (status == ME_OK && s->options.done != NULL) {
+        me_units_take(&s->units, s->options.done);
+    }
+    return status;
 }
 
 /** The ranks of this process, unit by unit. */

@@ -25,12 +25,14 @@ enum {
 
 /** What is asked for beside the job; texts are borrowed as long as the run. */
 typedef struct me_run_options {
-    bool strict;             /**< what is not modelled is an error */
-    bool no_fold;            /**< every rank and micro-batch runs by itself */
-    bool keeps_course;       /**< see me_tracker_keep_course() */
-    bool keeps_totals;       /**< alone, see me_tracker_keep_totals() */
-    bool shows_progress;     /**< on a terminal, see base/progress.h */
-    uint32_t threads;        /**< of the host that simulate; 0: one */
+    bool strict;         /**< what is not modelled is an error */
+    bool no_fold;        /**< every rank and micro-batch runs by itself */
+    bool keeps_course;   /**< see me_tracker_keep_course() */
+    bool keeps_totals;   /**< alone, see me_tracker_keep_totals() */
+    bool shows_progress; /**< on a terminal, see base/progress.h */
+    uint32_t threads;    /**< of the host that simulate; 0: one */
+    me_units_done *done; /**< what was simulated of this very job, taken over;
+                                  NULL: nothing */
     const char *events_path; /**< NULL: no event log */
     int32_t events_rank;     /**< 0 if nobody asked */
     int32_t events_iteration;

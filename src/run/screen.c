@@ -85,7 +85,7 @@ static me_status simulate_stages(screen *x, const me_screen_watcher *watcher,
         status = simulate_stage(x, stage_at(x, x->n_done), diag);
         if (status == ME_OK) {
             sight->verdict = judge(x);
-            goes_on = watcher == NULL ||
+            goes_on = watcher == NULL || watcher->goes_on == NULL ||
                       watcher->goes_on(watcher->self, &sight->verdict);
         }
     }
@@ -133,6 +133,9 @@ me_status me_units_screen(me_units *units, const me_screen_watcher *watcher,
     }
     if (status == ME_OK && sight_out->is_whole) {
         status = time_step(&x, diag, &sight_out->step_ns);
+    }
+    if (status == ME_OK && watcher != NULL && watcher->done_out != NULL) {
+        me_units_keep(units, watcher->done_out);
     }
     me_free((void *)x.results);
     me_free(x.ranks);

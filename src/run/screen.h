@@ -13,10 +13,14 @@
 
 /** Is asked after each stage but the last. */
 typedef struct me_screen_watcher {
-    /** @param verdict  of the ranks so far, as if they were all
+    /** NULL: all stages are simulated.
+     *
+     *  @param verdict  of the ranks so far, as if they were all
      *  @return false: that says enough */
     bool (*goes_on)(void *self, const me_verdict *verdict);
     void *self;
+    me_units_done *done_out; /**< set on success to what was simulated, the
+                                  caller's; NULL: nobody wants it */
 } me_screen_watcher;
 
 /** What they say of a whole job. */

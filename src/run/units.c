@@ -113,13 +113,16 @@ static me_status list_kin(me_units *u, int32_t unit, me_kin **kin_out,
     return ME_OK;
 }
 
-/** @param differs_out  see me_simulation */
-static me_status simulate_unit(me_units *u, int32_t unit, bool *differs_out)
+/** Unless that was done. */
+static me_status simulate_unit(me_units *u, int32_t unit)
 {
     me_unit_end *end = &u->ends[unit];
+    if (u->results[unit] != NULL) {
+        return end->status;
+    }
     me_simulation simulation = u->simulation;
     simulation.n_events = &end->n_events;
-    simulation.differs_from_twin = differs_out;
+    simulation.differs_from_twin = &end->differs_from_twin;
     const double begin = me_log_cpu_seconds();
     me_kin *kin = NULL;
     end->status = list_kin(u, unit, &kin, &simulation.n_kin);
@@ -144,28 +147,82 @@ static me_status simulate_unit(me_units *u, int32_t unit, bool *differs_out)
  *  for those for whom one of the others stands. */
 static void simulate_twins(me_units *u, int32_t first)
 {
-    bool differs_from_twin = false;
-    me_status status = simulate_unit(u, first, &differs_from_twin);
-    for (int32_t i = first + 1;
-         status == ME_OK && differs_from_twin && i < u->count; i++) {
+    me_status status = simulate_unit(u, first);
+    const bool differs = u->ends[first].differs_from_twin;
+    for (int32_t i = first + 1; status == ME_OK && differs && i < u->count;
+         i++) {
         if (u->twins[i].kin == i && u->twins[i].first != i &&
             u->twins[i].number == u->twins[first].number) {
-            status = simulate_unit(u, i, &differs_from_twin);
+            status = simulate_unit(u, i);
         }
     }
 }
 
 me_status me_units_run_one(me_units *units, int32_t unit, me_diag *diag)
 {
-    bool differs_from_twin = false;
-    if (units->results[unit] != NULL) {
-        return ME_OK;
-    }
-    const me_status status = simulate_unit(units, unit, &differs_from_twin);
+    const me_status status = simulate_unit(units, unit);
     if (status != ME_OK) {
         *diag = units->ends[unit].diag;
     }
     return status;
+}
+
+void me_units_done_fini(me_units_done *done)
+{
+    for (uint32_t i = 0; i < done->count; i++) {
+        me_call_log_destroy(done->items[i].log);
+        me_rank_result_destroy(done->items[i].result);
+    }
+    me_free(done->items);
+    *done = (me_units_done){.count = 0};
+}
+
+void me_units_keep(me_units *units, me_units_done *done_out)
+{
+    me_units *u = units;
+    uint32_t n = 0;
+    for (int32_t i = 0; i < u->count; i++) {
+        n += u->results[i] != NULL ? 1 : 0;
+    }
+    *done_out = (me_units_done){
+        .items = me_alloc(n, sizeof *done_out->items, "units.done"),
+        .n_units = u->count,
+        .shares_results = u->shares_results};
+    for (int32_t i = 0; done_out->items != NULL && i < u->count; i++) {
+        if (u->results[i] != NULL) {
+            done_out->items[done_out->count++] =
+                (me_unit_done){i, u->logs[i], u->results[i], u->ends[i]};
+            u->logs[i] = NULL;
+            u->results[i] = NULL;
+        }
+    }
+}
+
+/** Would it be simulated first, or one that stands for it as its kin and that was
+ *  simulated as well? */
+static bool is_wanted(const me_units *u, const me_unit_done *done)
+{
+    const int32_t kin = u->twins[done->unit].kin;
+    return me_units_is_mine(u, done->unit) && u->twins[kin].first == kin &&
+           (done->log != NULL) == (kin == done->unit);
+}
+
+void me_units_take(me_units *units, me_units_done *done)
+{
+    me_units *u = units;
+    const bool is_same =
+        done->n_units == u->count && done->shares_results == u->shares_results;
+    for (uint32_t i = 0; is_same && i < done->count; i++) {
+        me_unit_done *x = &done->items[i];
+        if (is_wanted(u, x)) {
+            u->logs[x->unit] = x->log;
+            u->results[x->unit] = x->result;
+            u->ends[x->unit] = x->end;
+            x->log = NULL;
+            x->result = NULL;
+        }
+    }
+    me_units_done_fini(done);
 }
 
 /** The units of several jobs, job after job. */

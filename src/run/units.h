@@ -20,8 +20,26 @@ typedef struct me_unit_end {
     me_status status;
     me_diag diag;
     uint64_t n_events;
-    double seconds; /**< of CPU */
+    double seconds;         /**< of CPU */
+    bool differs_from_twin; /**< or may: see me_simulation */
 } me_unit_end;
+
+/** A unit that was simulated. */
+typedef struct me_unit_done {
+    int32_t unit;
+    me_call_log *log;       /**< NULL: another one stood for it; owned */
+    me_rank_result *result; /**< owned */
+    me_unit_end end;
+} me_unit_done;
+
+/** Units of a job that were simulated, for others of the same job, so that these
+ *  need not be simulated again. All zero is none. */
+typedef struct me_units_done {
+    me_unit_done *items; /**< owned */
+    uint32_t count;
+    int32_t n_units;     /**< of the job */
+    bool shares_results; /**< see me_units */
+} me_units_done;
 
 /** All zero is none. */
 typedef struct me_units {
@@ -68,6 +86,17 @@ void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads,
  */
 me_status me_units_run_one(me_units *units, int32_t unit,
                            me_diag *diag) ME_MUST_CHECK;
+
+/** Move what was simulated out of units that are not needed any more; without
+ *  memory nothing is kept. Local. */
+void me_units_keep(me_units *units, me_units_done *done_out);
+
+/** Move what was kept into the units of the same job with the same options, those
+ *  that this process simulates; the rest is given back. Local. */
+void me_units_take(me_units *units, me_units_done *done);
+
+/** Give back. Local. */
+void me_units_done_fini(me_units_done *done);
 
 /**
  * After they have run. Local.

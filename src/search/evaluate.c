@@ -126,7 +126,7 @@ me_status me_candidate_outside(const me_candidate *candidate,
                                uint64_t *bytes_out)
 {
     int n_ends = 2;
-    const me_screen_watcher watcher = {has_no_end, &n_ends};
+    const me_screen_watcher watcher = {has_no_end, &n_ends, NULL};
     me_config *config = NULL;
     me_run_sight sight = {.outside_bytes = 0};
     me_status status =

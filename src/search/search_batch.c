@@ -52,6 +52,8 @@ static uint32_t count_like(const me_search_run *s, uint32_t index)
 /** The candidate is behind others. */
 static void put_behind(me_search_run *s, uint32_t index)
 {
+    me_units_done done = me_search_kept_of(s, index);
+    me_units_done_fini(&done);
     s->candidates.items[index].end = ME_SEARCH_BEHIND;
     s->n_done += count_like(s, index);
 }
@@ -103,8 +105,8 @@ static bool screen(const me_search_run *s, const me_candidate *candidate,
     const double began = me_log_cpu_seconds();
     me_run_sight sight = {.is_whole = false};
     o->status = me_candidate_screen(candidate, s->job, s->request.strict,
-                                    &(me_screen_watcher){goes_on, &x}, &o->diag,
-                                    &sight);
+                                    &(me_screen_watcher){goes_on, &x, &o->done},
+                                    &o->diag, &sight);
     o->bound = x.sight.bound;
     if (o->status == ME_OK && sight.is_whole) {
         o->bound.step_ns = sight.step_ns == 0 ? INT64_MAX : sight.step_ns;
@@ -279,10 +281,13 @@ static me_status run_together(me_search_run *s, uint32_t index, me_diag *diag,
     me_search_batch b = {.search = s, .indices = {index}, .count = 1};
     me_search_outcome *o = &b.outcomes[0];
     if (!me_search_is_known(s, index)) {
-        const me_run_options options = options_of(s, s->request.threads);
+        me_run_options options = options_of(s, s->request.threads);
+        me_units_done done = me_search_kept_of(s, index);
+        options.done = &done;
         o->status =
             me_candidate_simulate(&s->candidates.items[index], s->job,
                                   s->transport, &options, &o->diag, &o->result);
+        me_units_done_fini(&done);
     }
     const me_status status = join_tasks(s, &b, diag, stops_out);
     return status == ME_OK ? tell_batch(s, &b, diag, stops_out) : status;
@@ -296,6 +301,9 @@ static me_status screen_batch(me_search_run *s, me_search_batch *b,
     b->is_screen = true;
     const me_status status = run_tasks(s, b, diag, stops_out);
     b->is_screen = false;
+    for (uint32_t i = 0; i < b->count; i++) {
+        me_search_keep(s, b->indices[i], &b->outcomes[i].done);
+    }
     for (uint32_t i = 0; status == ME_OK && i < b->count; i++) {
         const uint32_t index = b->indices[i];
         me_candidate *c = &s->candidates.items[index];

@@ -12,6 +12,17 @@
 
 #include <stdio.h>
 
+enum {
+    /** Candidates whose screens a process keeps: a matter of memory alone. */
+    ME_SEARCH_KEPT = 32
+};
+
+/** What a screen has simulated of a candidate. */
+typedef struct me_search_kept {
+    uint32_t index; /**< of the candidate */
+    me_units_done done;
+} me_search_kept;
+
 /** One process's part of a search; what is NULL is not made yet. */
 struct me_search_run {
     me_transport *transport;
@@ -27,6 +38,8 @@ struct me_search_run {
     uint32_t n_order; /**< that are neither refused nor too large */
     uint32_t *fits;   /**< of them, that are known to fit; owned */
     uint32_t n_fits;
+    me_search_kept kept[ME_SEARCH_KEPT]; /**< n_kept of them; owned */
+    uint32_t n_kept;
     uint64_t capacity_bytes; /**< that bounds are held against; 0: none */
     bool has_bounds;         /**< all candidates are of one card */
     me_job_card card;
@@ -51,6 +64,7 @@ typedef struct me_search_outcome {
     me_search_result result;
     me_search_bound bound; /**< of a screen */
     bool is_over;          /**< likewise: it does not fit */
+    me_units_done done;    /**< likewise: of one that this process did; owned */
 } me_search_outcome;
 
 /** A batch that this process has its part of. */
@@ -80,6 +94,14 @@ bool me_search_is_late(const me_search_run *run);
  */
 me_status me_search_exchange(me_search_run *run, const me_search_batch *batch,
                              me_diag *diag, bool *stops_out) ME_MUST_CHECK;
+
+/** Keep what a screen has simulated until its candidate is, taken over; where that
+ *  is too much, what would be needed last goes. Local. */
+void me_search_keep(me_search_run *run, uint32_t index, me_units_done *done);
+
+/** What was kept of a candidate, the caller's from now on; all zero: nothing.
+ *  Local. */
+me_units_done me_search_kept_of(me_search_run *run, uint32_t index);
 
 /** Seconds of a clock that only goes forward; for the budget. Local. */
 double me_search_seconds(void);

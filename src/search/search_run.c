@@ -429,6 +429,9 @@ void me_search_run_destroy(me_search_run *run)
     me_free(s->rows);
     me_free(s->order);
     me_free(s->fits);
+    for (uint32_t i = 0; i < s->n_kept; i++) {
+        me_units_done_fini(&s->kept[i].done);
+    }
     for (int kind = 0; kind < ME_PROBE_KINDS; kind++) {
         me_probes_fini(&s->probes[kind]);
     }

@@ -79,13 +79,45 @@ static void bound_job(const me_config *job, const me_config *finished,
     w->is_probed = layer.forward_ns > 0;
 }
 
-/** The whole life's most bytes, as verdicts count. @param config  taken over */
+/** Simulate what stands for the stages. */
+static me_units_done screen(const me_config *config,
+                            const me_run_options *options)
+{
+    me_diag diag = {.status = ME_OK};
+    me_units_done done = {.count = 0};
+    me_run_sight sight;
+    me_run *run = NULL;
+    me_config *own = me_config_clone(config);
+    assert_non_null(own);
+    me_status status = me_run_create(transport, own, options, &diag, &run);
+    if (status == ME_OK) {
+        const me_screen_watcher watcher = {.done_out = &done};
+        status = me_run_screen(run, &watcher, &diag, &sight);
+    }
+    if (status == ME_OK) {
+        assert_true(done.count >= (uint32_t)own->parallel.pipeline);
+    }
+    me_run_destroy(run);
+    return done;
+}
+
+/** The whole life's most bytes, as verdicts count.
+ *
+ *  @param config        taken over
+ *  @param keeps_totals  as a search's candidates, after a screen of it */
 static me_status simulate(me_config *config, bool keeps_totals, me_diag *diag,
                           me_search_result *result)
 {
-    const me_run_options options = {.threads = 1, .keeps_totals = keeps_totals};
+    me_run_options options = {.threads = 1, .keeps_totals = keeps_totals};
+    me_units_done done = {.count = 0};
+    if (keeps_totals) {
+        done = screen(config, &options);
+        options.done = &done;
+    }
     me_run *run = NULL;
     me_status status = me_run_create(transport, config, &options, diag, &run);
+    assert_true(status != ME_OK || done.count == 0);
+    me_units_done_fini(&done);
     if (status == ME_OK) {
         status = me_run_simulate(run, diag);
     }

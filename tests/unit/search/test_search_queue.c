@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What waits comes out by its step, then by its bytes, then by its index. */
+/* What waits comes out by its step, then by its bytes, then by its index; of what
+ * screens have simulated that of the first ones is kept. */
+#include "base/alloc.h"
+#include "search/search_private.h"
 #include "search/search_queue.h"
 #include "support/random.h"
 #include "support/test.h"
@@ -65,11 +68,51 @@ static void test_search_queue__compares(void **state)
     assert_false(me_search_entry_is_before(&d, &d));
 }
 
+static me_units_done make_done(void)
+{
+    me_unit_done *item = me_alloc(1, sizeof *item, "test");
+    assert_non_null(item);
+    return (me_units_done){.items = item, .count = 1};
+}
+
+static void test_search_kept__drops_the_last(void **state)
+{
+    (void)state;
+
+    enum {
+        COUNT = ME_SEARCH_KEPT + 8
+    };
+
+    me_candidate items[COUNT] = {{.world = 0}};
+    me_search_run s = {.candidates = {.items = items, .count = COUNT}};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        items[i].bound.step_ns = (int64_t)(i * 7 % COUNT); // all of them differ
+        me_units_done done = make_done();
+        me_search_keep(&s, i, &done);
+        assert_int_equal(done.count, 0);
+    }
+    items[1].end = ME_SEARCH_TOO_LARGE; // nothing is kept of what is decided
+    me_units_done done = make_done();
+    me_search_keep(&s, 1, &done);
+    assert_int_equal(s.n_kept, ME_SEARCH_KEPT);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        me_units_done kept = me_search_kept_of(&s, i);
+        n += kept.count;
+        assert_true(kept.count == 1 ||
+                    items[i].bound.step_ns >= ME_SEARCH_KEPT - 1);
+        me_units_done_fini(&kept);
+    }
+    assert_int_equal(n, ME_SEARCH_KEPT);
+    assert_int_equal(s.n_kept, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_search_queue__comes_in_order),
         cmocka_unit_test(test_search_queue__compares),
+        cmocka_unit_test(test_search_kept__drops_the_last),
     };
     return cmocka_run_group_tests_name("search_queue", tests, NULL, NULL);
 }
