@@ -101,13 +101,21 @@ static uint32_t open_channel(me_call_log *log, const me_call *call)
     return log->buckets[at] - 1;
 }
 
-/** Everything that another rank's matching call must share, in two words. */
+/** Everything that another rank's matching collective must share, in two
+ *  words. */
 static void digest_call(me_digest *digest, const me_call *call)
 {
     me_digest_add(digest, call->kind | (uint64_t)call->dtype << 8 |
                               (uint64_t)call->op << 16 |
                               (uint64_t)(uint32_t)call->peer << 32);
     me_digest_add(digest, call->count);
+}
+
+/** One more call of a channel: what its other side must share of it. */
+static void file_p2p(me_channel *channel, me_call *call)
+{
+    call->seq = channel->calls++;
+    me_digest_add_three(&channel->digest, call->dtype, call->count, 0);
 }
 
 /** Channel, seq and the running digests of a call that is not a wait. */
@@ -119,10 +127,7 @@ static me_status file_call(me_call_log *log, me_call *call)
         if (call->channel == UINT32_MAX) {
             return stick(log, ME_ERR_NOMEM);
         }
-        me_channel *channel = &log->channels[call->channel];
-        call->seq = channel->calls++;
-        me_digest_add(&channel->digest, call->dtype);
-        me_digest_add(&channel->digest, call->count);
+        file_p2p(&log->channels[call->channel], call);
     } else {
         call->seq = comm->calls++;
         digest_call(&comm->digest, call);
@@ -130,31 +135,98 @@ static me_status file_call(me_call_log *log, me_call *call)
     return ME_OK;
 }
 
+/** Put a call that is filed into the log, which has room. */
+static void put_call(me_call_log *log, const me_call *call)
+{
+    me_digest_add_three(
+        &log->digest,
+        call->kind | (uint64_t)call->dtype << 8 | (uint64_t)call->op << 16 |
+            (uint64_t)call->stream << 24 | (uint64_t)(uint32_t)call->peer << 32,
+        call->count, call->comm | (uint64_t)call->group << 32);
+    if (!log->is_dropped) {
+        log->calls[log->n_calls] = *call;
+    }
+    log->n_calls++;
+}
+
+static bool reserve_call(me_call_log *log)
+{
+    void *calls = log->calls;
+    const bool has_room = grow(&calls, log->n_calls, &log->call_capacity,
+                               sizeof *log->calls, "call_log.calls");
+    log->calls = calls;
+    return has_room;
+}
+
 me_status me_call_log_append(me_call_log *log, me_call call)
 {
     if (log->status != ME_OK) {
         return log->status;
     }
-    void *calls = log->calls;
-    if (!grow(&calls, log->n_calls, &log->call_capacity, sizeof *log->calls,
-              "call_log.calls")) {
+    if (!reserve_call(log)) {
         return stick(log, ME_ERR_NOMEM);
     }
-    log->calls = calls;
     if (call.kind != ME_CALL_WAIT && file_call(log, &call) != ME_OK) {
         return log->status;
     }
-    digest_call(&log->digest, &call);
-    me_digest_add(&log->digest, call.comm | (uint64_t)call.stream << 16 |
-                                    (uint64_t)call.group << 32);
-    log->calls[log->n_calls++] = call;
+    put_call(log, &call);
     return ME_OK;
+}
+
+/** As me_call_log_append() of a send or receive. @param channel  where its channel
+ *  is kept, see ncclComm.channels */
+static me_status append_p2p(me_call_log *log, me_call *call, uint32_t *channel)
+{
+    if (*channel == 0) {
+        *channel = open_channel(log, call) + 1;
+    }
+    if (*channel == 0 || !reserve_call(log)) {
+        *channel = 0;
+        return stick(log, ME_ERR_NOMEM);
+    }
+    call->channel = *channel - 1;
+    file_p2p(&log->channels[call->channel], call);
+    put_call(log, call);
+    return ME_OK;
+}
+
+me_status me_call_log_append_exchange(me_call_log *log, me_call like,
+                                      const me_row_exchange *rows)
+{
+    ncclComm_t comm = log->comms[like.comm];
+    const int size = comm->group.count;
+    if (comm->channels == NULL) {
+        comm->channels = me_alloc(2 * (size_t)size, sizeof *comm->channels,
+                                  "call_log.exchange");
+    }
+    if (comm->channels == NULL) {
+        return stick(log, ME_ERR_NOMEM);
+    }
+    for (int i = 1; i < size && log->status == ME_OK; i++) {
+        const int peer = (comm->index + i) % size;
+        me_call call = like;
+        call.peer = i;
+        call.kind = ME_CALL_SEND;
+        call.count = rows->sent[peer] * rows->width;
+        if (rows->sent[peer] > 0) {
+            (void)append_p2p(log, &call, &comm->channels[i]);
+        }
+        call.kind = ME_CALL_RECV;
+        call.count = rows->received[peer] * rows->width;
+        if (rows->received[peer] > 0 && log->status == ME_OK) {
+            (void)append_p2p(log, &call, &comm->channels[size + i]);
+        }
+    }
+    return log->status;
 }
 
 me_status me_call_log_repeat(me_call_log *log, uint64_t begin, uint64_t end)
 {
     const uint32_t first_new = log->n_groups + 1;
     uint32_t first = 0; // section of those that are copied
+    if (log->is_dropped && begin < end) {
+        return stick(log, ME_ERR_INTERNAL);
+    }
     for (uint64_t i = begin; i < end && log->status == ME_OK; i++) {
         me_call call = log->calls[i];
         if (call.group != 0) {
@@ -205,6 +277,7 @@ static void destroy_comm(ncclComm_t comm)
         } members = {.read_only = comm->group.members};
 
         me_free(members.owned);
+        me_free(comm->channels);
         me_free(comm);
     }
 }
@@ -289,6 +362,19 @@ me_digest me_call_log_digest(const me_call_log *log)
     me_digest_add(&digest, log->digest.a);
     me_digest_add(&digest, log->digest.b);
     return digest;
+}
+
+void me_call_log_drop_calls(me_call_log *log)
+{
+    me_free(log->calls);
+    log->calls = NULL;
+    log->call_capacity = 0;
+    log->is_dropped = true;
+}
+
+bool me_call_log_has_calls(const me_call_log *log)
+{
+    return !log->is_dropped;
 }
 
 bool me_call_log_is_same(const me_call_log *a, const me_call_log *b)

@@ -10,6 +10,7 @@
 #define MEMEST_COLLECTIVES_CALL_LOG_H
 
 #include "base/status.h"
+#include "collectives/digest.h"
 #include "collectives/group.h"
 #include "collectives/nccl_stub.h"
 
@@ -77,6 +78,17 @@ me_status me_call_log_repeat(me_call_log *log, uint64_t begin, uint64_t end);
 
 /** Calls that are recorded, waits included. */
 uint64_t me_call_log_count(const me_call_log *log);
+
+/** Keep digests of the calls alone, of those so far and of those to come, which
+ *  cannot be repeated then: whoever wants to see them makes them anew
+ *  (me_check_part.remake). */
+void me_call_log_drop_calls(me_call_log *log);
+
+/** Are the calls there? */
+bool me_call_log_has_calls(const me_call_log *log);
+
+/** The digest of everything: logs with equal ones are equal programs. */
+me_digest me_call_log_digest(const me_call_log *log);
 
 /** Do both hold the same calls, so that ranks may share one of them? */
 bool me_call_log_is_same(const me_call_log *a, const me_call_log *b);

@@ -31,6 +31,8 @@ struct ncclComm {
     uint32_t self_sends; /**< to itself in the open group section */
     uint32_t self_recvs;
     ncclComm_t next_in_section; /**< those with calls to themselves */
+    uint32_t *channels; /**< of sends to each offset, then of receives, + 1; 0:
+                             not looked up yet; owned; NULL: of none */
 };
 
 /** Sends to, or receives from, one peer of one communicator. */
@@ -47,6 +49,7 @@ struct me_call_log {
     me_call *calls;
     uint32_t n_calls;
     uint32_t call_capacity;
+    bool is_dropped;   /**< calls were, see me_call_log_drop_calls() */
     ncclComm_t *comms; /**< owned */
     uint32_t n_comms;
     uint32_t n_of_kind[ME_GROUP_COUNT]; /**< communicators of each kind */
@@ -65,14 +68,32 @@ struct me_call_log {
     void *split_self;
 };
 
+/** Rows that a member of a communicator exchanges with the others. */
+typedef struct me_row_exchange {
+    uint64_t width;           /**< elements of a row */
+    const uint64_t *sent;     /**< to each member; borrowed, as the next */
+    const uint64_t *received; /**< from each member */
+} me_row_exchange;
+
+/**
+ * What ncclSend() and ncclRecv() would record of an exchange within the open
+ * section: to and from the next member first, none of no rows.
+ *
+ * @param rows  together no more bytes than 64 bits hold
+ */
+ncclResult_t me_nccl_exchange(ncclComm_t comm, ncclDataType_t type,
+                              const me_row_exchange *rows);
+
+/** Append the sends and receives of an exchange. @param like  their stream,
+ *  section, dtype and communicator. @return as me_call_log_append() */
+me_status me_call_log_append_exchange(me_call_log *log, me_call like,
+                                      const me_row_exchange *rows);
+
 /**
  * Append @p call and fill in its channel and seq. The caller has checked the
  * fields against the log. A failure sticks in the log's status.
  */
 me_status me_call_log_append(me_call_log *log, me_call call);
-
-/** The digest of everything: logs with equal ones are equal programs. */
-me_digest me_call_log_digest(const me_call_log *log);
 
 /** Index of @p stream; ME_MAX_STREAMS and a sticky failure if too many. */
 uint32_t me_call_log_stream(me_call_log *log, cudaStream_t stream);

@@ -35,6 +35,19 @@ static inline void me_digest_add(me_digest *digest, uint64_t word)
         me_digest_mix((digest->b + (word << 32 | word >> 32)) ^ ~golden);
 }
 
+/** Append three words that belong together: as good as one by one, but for chance,
+ *  in the time of one. Local. */
+static inline void me_digest_add_three(me_digest *digest, uint64_t x,
+                                       uint64_t y, uint64_t z)
+{
+    me_digest odd = {x + y * UINT64_C(0xd1342543de82ef95) +
+                         z * UINT64_C(0xaf251af3b0f025b5),
+                     x * UINT64_C(0xda942042e4dd58b5) +
+                         y * UINT64_C(0x9fb21c651e98df25) + z};
+    digest->a = me_digest_mix((digest->a ^ odd.a) + ~odd.b);
+    digest->b = me_digest_mix((digest->b + odd.b) ^ odd.a);
+}
+
 /** Same words in the same order, as far as 128 bits tell? */
 static inline bool me_digest_is_equal(me_digest x, me_digest y)
 {

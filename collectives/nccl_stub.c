@@ -109,6 +109,35 @@ static ncclResult_t submit(request r)
     return ncclSuccess;
 }
 
+ncclResult_t me_nccl_exchange(ncclComm_t comm, ncclDataType_t type,
+                              const me_row_exchange *rows)
+{
+    const request r = {
+        .kind = ME_CALL_SEND, .dtype = type, .op = ncclSum, .comm = comm};
+    const ncclResult_t result = check_arguments(&r);
+    if (result != ncclSuccess) {
+        return result;
+    }
+    me_call_log *log = comm->log;
+    bool is_empty = true;
+    for (int i = 0; i < comm->group.count; i++) {
+        is_empty = is_empty &&
+                   (i == comm->index || rows->sent[i] + rows->received[i] == 0);
+    }
+    if (is_empty) {
+        return ncclSuccess;
+    }
+    const me_call like = {.dtype = (uint8_t)type,
+                          .comm = comm->id,
+                          .stream = (uint8_t)me_call_log_stream(log, NULL),
+                          .group = open_section(log)};
+    if (me_call_log_append_exchange(log, like, rows) != ME_OK) {
+        return me_nccl_fail(ncclSystemError, "%s : cannot record the call: %s",
+                            short_name(&r), me_status_text(log->status));
+    }
+    return ncclSuccess;
+}
+
 me_status me_nccl_status(ncclResult_t result, me_diag *diag)
 {
     if (result == ncclSuccess) {

@@ -2,6 +2,7 @@
 #include "collectives/rank_comms.h"
 
 #include "base/alloc.h"
+#include "collectives/call_log_impl.h"
 #include "collectives/nccl_type.h"
 
 struct me_rank_comms {
@@ -105,6 +106,23 @@ me_status me_rank_comms_call(void *self, me_group_kind kind,
     return me_nccl_status(
         call_stub(comms, kind, collective, me_nccl_type_of(dtype), count, peer),
         diag);
+}
+
+// NOLINTNEXTLINE(readability-function-size): it is the engine's callback
+me_status me_rank_comms_exchange(void *self, me_group_kind kind, me_dtype dtype,
+                                 uint64_t width, const uint64_t *sent,
+                                 const uint64_t *received, me_diag *diag)
+{
+    me_rank_comms *comms = self;
+    ncclComm_t comm = NULL;
+    const me_status status = get_comm(comms, kind, diag, &comm);
+    if (status != ME_OK) {
+        return status;
+    }
+    const me_row_exchange rows = {
+        .width = width, .sent = sent, .received = received};
+    return me_nccl_status(me_nccl_exchange(comm, me_nccl_type_of(dtype), &rows),
+                          diag);
 }
 
 me_status me_rank_comms_group_call(void *self, bool begin, me_diag *diag)

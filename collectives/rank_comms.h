@@ -47,6 +47,20 @@ me_status me_rank_comms_call(void *self, me_group_kind kind,
                              me_collective collective, me_dtype dtype,
                              uint64_t count, int32_t peer, me_diag *diag);
 
+/**
+ * What an exchange of rows calls for each other member: ncclSend and ncclRecv, to
+ * the next one first, none of nothing. Within a group call.
+ *
+ * @param self      an me_rank_comms
+ * @param width     elements of a row; all together do not exceed 64 bits of bytes
+ * @param sent      rows to each member
+ * @param received  rows from each member
+ * @return as me_rank_comms_call()
+ */
+me_status me_rank_comms_exchange(void *self, me_group_kind kind, me_dtype dtype,
+                                 uint64_t width, const uint64_t *sent,
+                                 const uint64_t *received, me_diag *diag);
+
 /** ncclGroupStart (true) or ncclGroupEnd. @param self an me_rank_comms */
 me_status me_rank_comms_group_call(void *self, bool begin, me_diag *diag);
 

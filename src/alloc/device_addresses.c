@@ -136,9 +136,21 @@ static step find_step(const me_device_communicator *c, int32_t distance)
     return s;
 }
 
+static bool has_new_peer(const me_device_communicator *c)
+{
+    bool has_new = false;
+    for (uint32_t i = 0; i < c->n_peers; i++) {
+        has_new |= c->peers[i].is_new_to_receive || c->peers[i].is_new_to_send;
+    }
+    return has_new;
+}
+
 void me_device_take_peers(const me_device_memory *memory,
                           const me_device_communicator *c)
 {
+    if (!has_new_peer(c)) {
+        return;
+    }
     const uint64_t n = me_nccl_peer_channels(&memory->costs, c->shape);
     for (int32_t i = 1; i < c->shape.size; i++) {
         take_step(memory, n, find_step(c, i));

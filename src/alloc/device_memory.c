@@ -263,6 +263,19 @@ me_status me_device_memory_call(me_device_memory *memory,
     return ME_OK;
 }
 
+void me_device_memory_exchange(me_device_memory *memory, me_group_kind group)
+{
+    if (memory->batch != NULL && memory->batch->group != group) {
+        me_device_memory_settle(memory);
+    }
+    for (size_t i = 0; i < memory->n_communicators; i++) {
+        me_device_communicator *c = &memory->communicators[i];
+        if (c->group == group && c->pair_peer < 0) {
+            memory->batch = c;
+        }
+    }
+}
+
 uint64_t me_device_memory_bytes(const me_device_memory *memory)
 {
     return memory->context_bytes + memory->library_bytes +

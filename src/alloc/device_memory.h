@@ -135,6 +135,9 @@ me_status me_device_memory_call(me_device_memory *memory,
                                 const me_device_call *call,
                                 me_diag *diag) ME_MUST_CHECK;
 
+/** Sends to and receives from members of a group that are all connected. Local. */
+void me_device_memory_exchange(me_device_memory *memory, me_group_kind group);
+
 /** Context, libraries and communicators together. Local. */
 uint64_t me_device_memory_bytes(const me_device_memory *memory);
 

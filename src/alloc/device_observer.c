@@ -128,6 +128,14 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
+static void on_exchange(void *self, const me_exchange_event *exchange)
+{
+    me_device_observer *o = self;
+    if (o->status == ME_OK) {
+        me_device_memory_exchange(&o->memory, (me_group_kind)exchange->group);
+    }
+}
+
 me_status me_device_observer_create(const me_device_card *card,
                                     const me_nccl_setup *setup,
                                     const me_device_place *place,
@@ -165,6 +173,7 @@ me_observer me_device_observer_handle(me_device_observer *observer)
         .on_event = on_event,
         .self = observer,
         .on_repeated = on_repeated,
+        .on_exchange = on_exchange,
         .skips_echoes = true,
         .kinds = ME_EVENT_BIT(ME_EVENT_ALLOC) |
                  ME_EVENT_BIT(ME_EVENT_COLLECTIVE) |

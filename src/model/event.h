@@ -235,6 +235,22 @@ typedef struct me_block_ops {
 /** Beside the bits of kinds in what me_observer.on_repeated returns. */
 #define ME_REPEATED_PASSING (UINT32_C(1) << 31)
 
+/** Calls of one direction, and their elements together. */
+typedef struct me_exchange_sum {
+    uint32_t calls;
+    uint64_t count;
+} me_exchange_sum;
+
+/** Sends and receives of a group that complete together, in place of an event
+ *  each. */
+typedef struct me_exchange_event {
+    uint8_t group; /**< me_group_kind */
+    uint8_t dtype; /**< me_dtype of the elements */
+    me_exchange_sum sent;
+    me_exchange_sum received;
+    int32_t iteration; /**< as me_event's */
+} me_exchange_event;
+
 /** Reads events. `on_event` must not keep the pointer. */
 typedef struct me_observer {
     void (*on_event)(void *self, const me_event *event);
@@ -259,6 +275,11 @@ typedef struct me_observer {
      * point.
      */
     void (*on_blocks)(void *self, const me_block_ops *blocks);
+    /**
+     * Optional: takes the sends and receives of an exchange in one call, of a
+     * group in which it was told of one with all members, call by call.
+     */
+    void (*on_exchange)(void *self, const me_exchange_event *exchange);
     /** It skips echoes: need not be told of a block that is allocated and freed
      * exactly as the one just before, since that would not change it. */
     bool skips_echoes;

@@ -125,6 +125,95 @@ void me_communicate_group(me_engine *e, const me_communicators *comm,
     }
 }
 
+/** Each call by itself. */
+static void exchange_each(me_engine *e, const me_communicators *comm,
+                          const me_uneven_exchange *x)
+{
+    const int32_t size = comm->size[x->group];
+    for (int32_t i = 1; i < size; i++) {
+        const int32_t peer = (comm->index[x->group] + i) % size;
+        me_call call = {x->group, ME_COLLECTIVE_SEND,
+                        x->dtype, me_size_mul(x->sent[peer], x->width),
+                        peer,     false};
+        if (x->sent[peer] > 0) {
+            communicate(e, comm, call, false);
+        }
+        call.kind = ME_COLLECTIVE_RECV;
+        call.count = me_size_mul(x->received[peer], x->width);
+        if (x->received[peer] > 0) {
+            communicate(e, comm, call, false);
+        }
+    }
+}
+
+/** Calls and elements of one direction. */
+static me_exchange_sum sum_rows(const me_communicators *comm,
+                                const me_uneven_exchange *x,
+                                const uint64_t *rows)
+{
+    me_exchange_sum sum = {.calls = 0};
+    uint64_t elements = 0;
+    for (int32_t i = 0; i < comm->size[x->group]; i++) {
+        const bool is_call = i != comm->index[x->group] && rows[i] > 0;
+        sum.calls += is_call;
+        elements = me_size_add(elements, is_call ? rows[i] : 0);
+    }
+    sum.count = me_size_mul(elements, x->width);
+    return sum;
+}
+
+/** Is there room for all its bytes, and nobody who has to see each call? The
+ *  first exchange of a group may connect its members: who does so sees each. */
+static bool is_told_whole(const me_engine *e, const me_communicators *comm,
+                          const me_uneven_exchange *x,
+                          const me_exchange_event *event)
+{
+    const uint64_t elements =
+        me_size_add(event->sent.count, event->received.count);
+    return (comm->self == NULL || comm->exchange != NULL) &&
+           me_size_is_valid(me_size_mul(elements, me_dtype_bytes(x->dtype))) &&
+           me_engine_takes_exchange(e, x->group);
+}
+
+static void call_exchange(me_engine *e, const me_communicators *comm,
+                          const me_uneven_exchange *x)
+{
+    if (comm->self == NULL) {
+        return;
+    }
+    me_diag diag = {.status = ME_OK};
+    const me_status status = comm->exchange(
+        comm->self, x->group, x->dtype, x->width, x->sent, x->received, &diag);
+    if (status != ME_OK) {
+        me_engine_fail(e, status, "%s", diag.text);
+    }
+}
+
+void me_communicate_exchange(me_engine *e, const me_communicators *comm,
+                             const me_uneven_exchange *exchange)
+{
+    const me_uneven_exchange *x = exchange;
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_exchange_event event = {.group = (uint8_t)x->group,
+                               .dtype = (uint8_t)x->dtype};
+    event.sent = sum_rows(comm, x, x->sent);
+    event.received = sum_rows(comm, x, x->received);
+    me_communicate_group(e, comm, true);
+    if (is_told_whole(e, comm, x, &event)) {
+        me_emit_exchange(e, &event);
+        call_exchange(e, comm, x);
+    } else {
+        exchange_each(e, comm, x);
+        const uint32_t others = (uint32_t)comm->size[x->group] - 1;
+        if (event.sent.calls == others && event.received.calls == others) {
+            me_engine_has_exchanged(e, x->group);
+        }
+    }
+    me_communicate_group(e, comm, false);
+}
+
 bool me_communicate_can_repeat(const me_communicators *comm)
 {
     return comm->self == NULL ||

@@ -25,6 +25,11 @@ typedef struct me_communicators {
                       me_diag *diag);
     /** Begin (true) or end a group of calls that complete together. */
     me_status (*group_call)(void *self, bool begin, me_diag *diag);
+    /** The calls of an exchange, as me_communicate_exchange() has them; NULL: each
+     *  is told by `call`. `sent` and `received` are rows, by member. */
+    me_status (*exchange)(void *self, me_group_kind group, me_dtype dtype,
+                          uint64_t width, const uint64_t *sent,
+                          const uint64_t *received, me_diag *diag);
     /** How many calls were made so far. NULL: calls cannot be repeated. */
     uint64_t (*position)(void *self);
     /** Make the calls from @p begin to before @p end once more. */
@@ -41,6 +46,16 @@ typedef struct me_call {
     int32_t peer;   /**< index in the group: the other side, the root; or -1 */
     bool is_async;  /**< kernels run on until me_launch_stream_waits() */
 } me_call;
+
+/** Rows that each member of a group has for each: an all-to-all of unequal parts,
+ *  which is a send and a receive for every other member, all at once. */
+typedef struct me_uneven_exchange {
+    me_group_kind group;
+    me_dtype dtype;
+    uint64_t width;       /**< elements of a row */
+    const uint64_t *sent; /**< rows to each member; nobody looks at the own */
+    const uint64_t *received; /**< rows from each member, as above */
+} me_uneven_exchange;
 
 /** What PyTorch's dispatcher sees of a collective. */
 typedef struct me_c10d_call {
@@ -71,6 +86,11 @@ void me_communicate(me_engine *e, const me_communicators *comm, me_call call);
  *  which PyTorch does on a communicator of the pair's own. */
 void me_communicate_lone(me_engine *e, const me_communicators *comm,
                          me_call call);
+
+/** Make the calls of an exchange, which complete together: to the next member
+ *  first, none of no rows. */
+void me_communicate_exchange(me_engine *e, const me_communicators *comm,
+                             const me_uneven_exchange *exchange);
 
 /** `batch_isend_irecv`: what lies between begin and end completes together. */
 void me_communicate_group(me_engine *e, const me_communicators *comm,

@@ -92,6 +92,9 @@ typedef struct me_dispatch_rows {
     uint64_t most;
     uint64_t *rows; /**< by member, UINT64_MAX: not asked for; NULL: none is
                          kept yet; the engine's */
+    uint64_t *sent; /**< rows that go to each member, and behind them those that
+                         come from each; the engine's */
+    bool is_shared; /**< `sent` is of this dispatch */
 } me_dispatch_rows;
 
 /** What the routers and dispatchers of a process share. */

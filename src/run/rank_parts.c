@@ -272,6 +272,7 @@ me_status me_rank_parts_make_program(me_rank_parts *p, me_call_log *log,
     p->program.runs_all_rounds = s->runs_all_rounds;
     p->program.comm.call = me_rank_comms_call;
     p->program.comm.group_call = me_rank_comms_group_call;
+    p->program.comm.exchange = me_rank_comms_exchange;
     p->program.comm.position = me_rank_comms_position;
     p->program.comm.repeat = me_rank_comms_repeat;
     p->program.comm.self = p->comms;

@@ -260,6 +260,34 @@ void me_emit(me_engine *e, me_event *event)
     deliver(e, event);
 }
 
+bool me_engine_takes_exchange(const me_engine *e, me_group_kind group)
+{
+    bool takes = e->has_exchanged[group] && !e->recording.is_on;
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        const me_observer *o = &e->observers[i];
+        takes = takes && ((o->kinds & ME_EVENT_BIT(ME_EVENT_COLLECTIVE)) == 0 ||
+                          o->on_exchange != NULL);
+    }
+    return takes;
+}
+
+void me_engine_has_exchanged(me_engine *e, me_group_kind group)
+{
+    e->has_exchanged[group] = true;
+}
+
+void me_emit_exchange(me_engine *e, me_exchange_event *exchange)
+{
+    exchange->iteration = e->iteration;
+    e->n_events += exchange->sent.calls + exchange->received.calls;
+    for (uint32_t i = 0; i < e->n_observers; i++) {
+        const me_observer *o = &e->observers[i];
+        if ((o->kinds & ME_EVENT_BIT(ME_EVENT_COLLECTIVE)) != 0) {
+            o->on_exchange(o->self, exchange);
+        }
+    }
+}
+
 void me_point(me_engine *e, const char *name)
 {
     if (me_engine_is_ok(e)) {

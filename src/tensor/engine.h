@@ -273,6 +273,17 @@ void me_engine_count_events(me_engine *e, uint64_t count);
  *  micro-batch, phase and module. */
 void me_emit(me_engine *e, me_event *event);
 
+/** May an exchange in @p group be told as a whole, me_emit_exchange(), in place of
+ *  an event for each send and receive? */
+bool me_engine_takes_exchange(const me_engine *e, me_group_kind group);
+
+/** Observers were told of sends to and receives from all members of @p group. */
+void me_engine_has_exchanged(me_engine *e, me_group_kind group);
+
+/** Tell observers of an exchange that me_engine_takes_exchange() lets through;
+ *  fills in its iteration. It counts as many events as it has calls. */
+void me_emit_exchange(me_engine *e, me_exchange_event *exchange);
+
 /** @name Where the program is: what events carry
  *  @{ */
 /** A named moment: observers read and reset their peaks. @p name lives as long

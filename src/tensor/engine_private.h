@@ -109,6 +109,7 @@ struct me_engine {
     me_observer observers[ME_MAX_OBSERVERS];
     uint32_t n_observers;
     uint64_t n_events;
+    bool has_exchanged[ME_GROUP_COUNT]; /**< see me_engine_has_exchanged() */
 
     me_context context;
     int32_t iteration;

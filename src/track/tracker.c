@@ -308,6 +308,14 @@ static void on_action(me_tracker *t, const me_event *event)
     }
 }
 
+static void count_calls(me_volume_result *v, const me_exchange_sum *sum,
+                        me_dtype dtype)
+{
+    v->calls += sum->calls;
+    v->bytes =
+        me_size_add(v->bytes, me_size_mul(sum->count, me_dtype_bytes(dtype)));
+}
+
 static void on_collective(me_tracker *t, const me_event *event)
 {
     if (event->iteration != ME_STEADY_ITERATION ||
@@ -315,11 +323,9 @@ static void on_collective(me_tracker *t, const me_event *event)
         event->collective >= ME_COLLECTIVE_COUNT) {
         return;
     }
-    me_volume_result *v = &t->volume[event->group][event->collective];
-    v->calls++;
-    v->bytes = me_size_add(
-        v->bytes,
-        me_size_mul(event->count, me_dtype_bytes((me_dtype)event->dtype)));
+    const me_exchange_sum one = {.calls = 1, .count = event->count};
+    count_calls(&t->volume[event->group][event->collective], &one,
+                (me_dtype)event->dtype);
 }
 
 static bool has_failed(const me_tracker *t)
@@ -363,6 +369,19 @@ static void follow_totals(me_tracker *t, const me_event *event)
     } else if (event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT ||
                event->kind == ME_EVENT_ITERATION) {
         follow(t, event);
+    }
+}
+
+static void on_exchange(void *self, const me_exchange_event *exchange)
+{
+    me_tracker *t = self;
+    if (!has_failed(t) && !t->has_totals &&
+        exchange->iteration == ME_STEADY_ITERATION) {
+        me_volume_result *of = t->volume[exchange->group];
+        count_calls(&of[ME_COLLECTIVE_SEND], &exchange->sent,
+                    (me_dtype)exchange->dtype);
+        count_calls(&of[ME_COLLECTIVE_RECV], &exchange->received,
+                    (me_dtype)exchange->dtype);
     }
 }
 
@@ -451,6 +470,7 @@ me_observer me_tracker_observer(me_tracker *tracker)
                          .self = tracker,
                          .on_repeated = on_repeated,
                          .on_repeated_end = on_repeated_end,
+                         .on_exchange = on_exchange,
                          .skips_echoes = true};
 }
 

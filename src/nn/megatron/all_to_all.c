@@ -72,6 +72,8 @@ static uint64_t *kept_rows(const me_token_exchange *x)
         .rows = kept->rows == NULL
                     ? me_engine_alloc(nn->e, members, sizeof *kept->rows)
                     : kept->rows,
+        .sent = kept->sent,
+        .is_shared = kept->is_shared,
     };
     const bool is_new = kept->rows == NULL || kept->layer != now.layer ||
                         kept->microbatch != now.microbatch ||
@@ -82,6 +84,7 @@ static uint64_t *kept_rows(const me_token_exchange *x)
         memset(now.rows, 0xff, members * sizeof *now.rows);
     }
     *kept = now;
+    kept->is_shared = now.is_shared && !is_new;
     return now.rows;
 }
 
@@ -120,44 +123,50 @@ uint64_t me_arriving_rows(const me_token_exchange *exchange,
                          tensor_rank);
 }
 
-/** Rows that member @p to of the group gets of @p from: all have the same share
- *  in what it gets. */
-static uint64_t rows_between(const me_token_exchange *x, int32_t from,
-                             int32_t to)
+/** Rows to each member of the group, and behind them from each: all have the same
+ *  share in what one gets. NULL without memory. */
+static const uint64_t *share_rows(const me_token_exchange *x)
 {
     const me_communicators *comm = x->nn->comm;
-    return me_routing_share(
-        rows_arriving(x, to, comm->index[ME_GROUP_EXPERT_TENSOR]),
-        (uint64_t)comm->size[ME_GROUP_EXPERT], (uint64_t)from);
+    const int32_t own = comm->index[ME_GROUP_EXPERT];
+    const int32_t members = comm->size[ME_GROUP_EXPERT];
+    const int32_t tensor_rank = comm->index[ME_GROUP_EXPERT_TENSOR];
+    const uint64_t here = rows_arriving(x, own, tensor_rank);
+    me_dispatch_rows *kept = &x->nn->moe->dispatch;
+    if (kept->sent == NULL) {
+        kept->sent =
+            me_engine_alloc(x->nn->e, 2 * (size_t)members, sizeof *kept->sent);
+    }
+    if (kept->sent == NULL || kept->is_shared) {
+        return kept->sent;
+    }
+    for (int32_t i = 0; i < members; i++) {
+        kept->sent[i] = me_routing_share(rows_arriving(x, i, tensor_rank),
+                                         (uint64_t)members, (uint64_t)own);
+        kept->sent[members + i] =
+            me_routing_share(here, (uint64_t)members, (uint64_t)i);
+    }
+    kept->is_shared = true;
+    return kept->sent;
 }
 
 /** Sends and receives of one exchange, all at once; none of nothing. */
 static void exchange_rows(const me_token_exchange *x, me_dtype dtype,
                           uint64_t width, bool is_back)
 {
-    me_engine *e = x->nn->e;
     const me_communicators *comm = x->nn->comm;
-    const int32_t own = comm->index[ME_GROUP_EXPERT];
-    me_communicate_group(e, comm, true);
-    for (int32_t i = 1; i < comm->size[ME_GROUP_EXPERT]; i++) {
-        const int32_t peer = (own + i) % comm->size[ME_GROUP_EXPERT];
-        const uint64_t there = rows_between(x, own, peer);
-        const uint64_t here = rows_between(x, peer, own);
-        const uint64_t sent = is_back ? here : there;
-        const uint64_t received = is_back ? there : here;
-        if (sent > 0) {
-            me_communicate(e, comm,
-                           (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_SEND, dtype,
-                                     me_size_mul(sent, width), peer, false});
-        }
-        if (received > 0) {
-            me_communicate(e, comm,
-                           (me_call){ME_GROUP_EXPERT, ME_COLLECTIVE_RECV, dtype,
-                                     me_size_mul(received, width), peer,
-                                     false});
-        }
+    const uint64_t *there = share_rows(x);
+    if (there == NULL) {
+        return;
     }
-    me_communicate_group(e, comm, false);
+    const uint64_t *here = there + comm->size[ME_GROUP_EXPERT];
+    me_communicate_exchange(
+        x->nn->e, comm,
+        &(me_uneven_exchange){.group = ME_GROUP_EXPERT,
+                              .dtype = dtype,
+                              .width = width,
+                              .sent = is_back ? here : there,
+                              .received = is_back ? there : here});
 }
 
 /** A communication buffer like @p x with @p rows rows. */

@@ -57,11 +57,65 @@ static void test_rank_comms__says_what_nccl_says(void **state)
     me_call_log_destroy(log);
 }
 
+/* An exchange is what its sends and receives would be, one by one. */
+static void test_rank_comms__exchanges_rows(void **state)
+{
+    (void)state;
+    const job j = {.tp = 1, .dp = 4, .pp = 1};
+    const uint64_t sent[4] = {7, 9, 0, 2}; // rank 1's own are not looked at
+    const uint64_t received[4] = {1, 5, 3, 0};
+    me_call_log *logs[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        me_rank_comms *comms = NULL;
+        assert_int_equal(me_call_log_create(&logs[i]), ME_OK);
+        assert_int_equal(
+            me_rank_comms_create(logs[i], 1, job_group_of, &j, &comms), ME_OK);
+        for (int times = 0; times < 2; times++) {
+            assert_int_equal(me_rank_comms_group_call(comms, true, NULL),
+                             ME_OK);
+            for (int k = 1; i == 0 && k < 4; k++) {
+                const int peer = (1 + k) % 4;
+                if (sent[peer] > 0) {
+                    assert_int_equal(me_rank_comms_call(
+                                         comms, ME_GROUP_DATA,
+                                         ME_COLLECTIVE_SEND, ME_DTYPE_BFLOAT16,
+                                         10 * sent[peer], peer, NULL),
+                                     ME_OK);
+                }
+                if (received[peer] > 0) {
+                    assert_int_equal(me_rank_comms_call(
+                                         comms, ME_GROUP_DATA,
+                                         ME_COLLECTIVE_RECV, ME_DTYPE_BFLOAT16,
+                                         10 * received[peer], peer, NULL),
+                                     ME_OK);
+                }
+            }
+            if (i == 1) {
+                assert_int_equal(me_rank_comms_exchange(comms, ME_GROUP_DATA,
+                                                        ME_DTYPE_BFLOAT16, 10,
+                                                        sent, received, NULL),
+                                 ME_OK);
+            }
+            assert_int_equal(me_rank_comms_group_call(comms, false, NULL),
+                             ME_OK);
+        }
+        me_rank_comms_destroy(comms);
+    }
+    assert_int_equal(logs[0]->n_calls, 8);
+    assert_int_equal(logs[0]->n_channels, logs[1]->n_channels);
+    assert_true(me_call_log_is_same(logs[0], logs[1]));
+    assert_memory_equal(logs[0]->calls, logs[1]->calls,
+                        8 * sizeof *logs[0]->calls);
+    me_call_log_destroy(logs[0]);
+    me_call_log_destroy(logs[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rank_comms__issues_every_collective),
         cmocka_unit_test(test_rank_comms__says_what_nccl_says),
+        cmocka_unit_test(test_rank_comms__exchanges_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
