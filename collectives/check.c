@@ -18,8 +18,6 @@ typedef struct check {
     me_check_report report;
 } check;
 
-static const uint64_t default_max_calls = UINT64_C(20000000);
-
 /** Bring the logs of the programs of some ranks to process 0, in `logs_out` as
  * me_roster_fetch() does. Collective. */
 static me_status fetch_ranks(const check *c, const int *ranks, int n_ranks,
@@ -114,7 +112,7 @@ static me_status check_waits(check *c)
     status = me_transport_agree(c->transport, status, c->diag);
     if (status == ME_OK) {
         const uint64_t most = c->part->max_replayed_calls == 0
-                                  ? default_max_calls
+                                  ? ME_CHECK_MAX_CALLS
                                   : c->part->max_replayed_calls;
         const uint64_t calls = count_calls(&c->roster, &classes);
         c->report = (me_check_report){.n_programs = c->roster.n_programs,

@@ -17,6 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum {
+    ME_CHECK_MAX_CALLS = 20000000 /**< that are replayed, of all classes */
+};
+
 /** What one process brings to the check; all borrowed. */
 typedef struct me_check_part {
     int world_size; /**< the same on all processes */
@@ -25,9 +29,15 @@ typedef struct me_check_part {
     const int *ranks;  /**< ranks that this process answers for */
     const int *log_of; /**< for each of them, an index into `logs` */
     int n_ranks;
-    me_comm_group_of group_of;   /**< the same answers on all processes */
-    const void *self;            /**< first argument of group_of */
-    uint64_t max_replayed_calls; /**< give up replaying beyond; 0: 20 million */
+    me_comm_group_of group_of; /**< the same answers on all processes */
+    const void *self;          /**< first argument of group_of */
+    /** Make a log once more whose calls were dropped; NULL if none was.
+     *  @param log_out  as it was, owned by the caller */
+    me_status (*remake)(void *self, int log, me_diag *diag,
+                        me_call_log **log_out);
+    void *remake_self;
+    uint64_t max_replayed_calls; /**< give up replaying beyond; 0:
+                                       ME_CHECK_MAX_CALLS */
 } me_check_part;
 
 /** What was checked; the same on all processes. */

@@ -5,6 +5,27 @@
 
 #include <string.h>
 
+/** A log as bytes, of calls made anew if they were dropped. */
+static me_status encode(const me_check_part *part, int number, me_diag *diag,
+                        unsigned char **bytes_out, size_t *size_out)
+{
+    const me_call_log *log = part->logs[number];
+    if (me_call_log_has_calls(log)) {
+        return me_call_log_encode(log, diag, bytes_out, size_out);
+    }
+    me_call_log *again = NULL;
+    me_status status = part->remake(part->remake_self, number, diag, &again);
+    if (status == ME_OK && !me_call_log_is_same(log, again)) {
+        status = me_fail(diag, ME_ERR_INTERNAL,
+                         "a program makes other calls the second time");
+    }
+    if (status == ME_OK) {
+        status = me_call_log_encode(again, diag, bytes_out, size_out);
+    }
+    me_call_log_destroy(again);
+    return status;
+}
+
 /** number 4, size 8, then the encoded log. */
 static me_status write_wanted(me_writer *writer, const me_check_part *part,
                               const me_roster *roster, int process,
@@ -18,7 +39,7 @@ static me_status write_wanted(me_writer *writer, const me_check_part *part,
         unsigned char *bytes = NULL;
         size_t size = 0;
         const me_status status =
-            me_call_log_encode(part->logs[program->log], diag, &bytes, &size);
+            encode(part, program->log, diag, &bytes, &size);
         if (status != ME_OK) {
             return status;
         }

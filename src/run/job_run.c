@@ -211,10 +211,28 @@ static me_status make_share(const me_run *s, me_diag *diag, rank_share *a)
     return ME_OK;
 }
 
+/** Whose calls are made anew, me_check_part.remake. */
+typedef struct remake {
+    const me_units *units;
+    const rank_share *share;
+} remake;
+
+static me_status remake_log(void *self, int log, me_diag *diag,
+                            me_call_log **log_out)
+{
+    const remake *r = self;
+    int32_t unit = 0;
+    while (r->units->logs[unit] == NULL || r->share->log_of_unit[unit] != log) {
+        unit++;
+    }
+    return me_units_remake_log(r->units, unit, diag, log_out);
+}
+
 /** Check that the ranks agree, and bring what they took to process 0. */
 static me_status exchange(me_run *s, const rank_share *a, me_diag *diag)
 {
     me_check_report checked = {.n_programs = 0};
+    remake again = {.units = &s->units, .share = a};
     const me_status status =
         me_collectives_check(s->transport,
                              &(me_check_part){
@@ -226,6 +244,8 @@ static me_status exchange(me_run *s, const rank_share *a, me_diag *diag)
                                  .n_ranks = a->n_ranks,
                                  .group_of = me_groups_find,
                                  .self = s->groups,
+                                 .remake = remake_log,
+                                 .remake_self = &again,
                              },
                              diag, &checked);
     if (status != ME_OK) {

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/workers.h"
+#include "collectives/check.h"
 
 static void find_twins(me_units *u)
 {
@@ -27,10 +28,12 @@ me_status me_units_init(me_units *units, me_diag *diag)
     u->results = me_alloc(n, sizeof(me_rank_result *), "units.results");
     u->ends = me_alloc(n, sizeof *u->ends, "units.ends");
     if (u->twins == NULL || u->logs == NULL || u->log_unit == NULL ||
-        u->results == NULL || u->ends == NULL) {
+        u->results == NULL || u->ends == NULL ||
+        me_digest_map_init(&u->programs, n) != ME_OK) {
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the ranks");
     }
     atomic_init(&u->first_failed, u->count);
+    atomic_flag_clear(&u->is_looked_up);
     find_twins(u);
     return ME_OK;
 }
@@ -46,6 +49,7 @@ void me_units_fini(me_units *units)
             me_rank_result_destroy(u->results[i]);
         }
     }
+    me_digest_map_fini(&u->programs);
     me_free(u->twins);
     me_free(u->logs);
     me_free(u->log_unit);
@@ -113,6 +117,61 @@ static me_status list_kin(me_units *u, int32_t unit, me_kin **kin_out,
     return ME_OK;
 }
 
+static void lock_programs(me_units *u)
+{
+    while (atomic_flag_test_and_set(&u->is_looked_up)) {
+    }
+}
+
+/** Will there be more calls than a check replays? Then they are only looked at
+ *  where ranks do not agree, and are made anew for that. A guess: what is held
+ *  decides how long that takes, and nothing else. */
+static bool are_too_many(const me_units *u)
+{
+    enum {
+        FEW = ME_CHECK_MAX_CALLS / 10 // to say nothing of the rest by
+    };
+
+    return u->n_calls > FEW && u->n_calls / (uint64_t)u->n_seen >
+                                   ME_CHECK_MAX_CALLS / (uint64_t)u->count;
+}
+
+/** A log for a unit, of digests alone if there will be too many calls and none is
+ *  repeated. */
+static me_status make_log(me_units *u, int32_t unit)
+{
+    const me_status status = me_call_log_create(&u->logs[unit]);
+    if (status == ME_OK &&
+        !me_plan_is_steady(u->simulation.plan, rank_of_unit(u, unit))) {
+        lock_programs(u);
+        const bool is_dropped = are_too_many(u);
+        atomic_flag_clear(&u->is_looked_up);
+        if (is_dropped) {
+            me_call_log_drop_calls(u->logs[unit]);
+        }
+    }
+    return status;
+}
+
+/** Hold no calls that another unit's log has as well, nor too many. */
+static void digest_log(me_units *u, int32_t unit)
+{
+    me_call_log *log = u->logs[unit];
+    if (me_call_log_status(log) != ME_OK) {
+        return; // the check says so
+    }
+    lock_programs(u);
+    const int kept =
+        me_digest_map_get(&u->programs, me_call_log_digest(log), unit);
+    u->n_seen++;
+    u->n_calls += kept == unit ? me_call_log_count(log) : 0;
+    const bool is_dropped = kept != unit || are_too_many(u);
+    atomic_flag_clear(&u->is_looked_up);
+    if (is_dropped) {
+        me_call_log_drop_calls(log);
+    }
+}
+
 /** Unless that was done. */
 static me_status simulate_unit(me_units *u, int32_t unit)
 {
@@ -128,7 +187,7 @@ static me_status simulate_unit(me_units *u, int32_t unit)
     end->status = list_kin(u, unit, &kin, &simulation.n_kin);
     simulation.kin = kin;
     if (end->status == ME_OK) {
-        end->status = me_call_log_create(&u->logs[unit]);
+        end->status = make_log(u, unit);
     }
     if (end->status == ME_OK) {
         end->status =
@@ -139,6 +198,8 @@ static me_status simulate_unit(me_units *u, int32_t unit)
     end->seconds = me_log_cpu_seconds() - begin;
     if (end->status != ME_OK) {
         note_failure(u, unit);
+    } else {
+        digest_log(u, unit);
     }
     return end->status;
 }
@@ -272,24 +333,56 @@ void me_units_run(me_units *const *jobs, uint32_t n, uint32_t threads,
     me_progress_end(&t.progress);
 }
 
-/** Programs that differ in memory alone make the same calls: keep them once. */
+/** Programs that differ in memory alone make the same calls: keep them once, by
+ *  the first unit. */
 static void share_log(me_units *u, int32_t unit)
 {
+    me_call_log **own = &u->logs[unit];
     u->log_unit[unit] = unit;
-    for (int32_t i = 0; i < unit; i++) {
-        if (u->logs[i] != NULL &&
-            me_call_log_is_same(u->logs[i], u->logs[unit])) {
-            u->log_unit[unit] = i;
-            me_call_log_destroy(u->logs[unit]);
-            u->logs[unit] = NULL;
-            return;
-        }
+    if (me_call_log_status(*own) != ME_OK) {
+        return;
     }
+    const int first =
+        me_digest_map_get(&u->programs, me_call_log_digest(*own), unit);
+    if (first == unit) {
+        return;
+    }
+    u->log_unit[unit] = first;
+    if (me_call_log_has_calls(*own)) { // it was simulated before the first
+        me_call_log *held = *own;
+        *own = u->logs[first];
+        u->logs[first] = held;
+    }
+    me_call_log_destroy(*own);
+    *own = NULL;
+}
+
+me_status me_units_remake_log(const me_units *units, int32_t unit,
+                              me_diag *diag, me_call_log **log_out)
+{
+    me_simulation simulation = units->simulation;
+    simulation.events_path = NULL; // written already
+    me_call_log *log = NULL;
+    me_rank_result *result = NULL;
+    me_status status = me_call_log_create(&log);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no host memory for a log of calls");
+    }
+    status = me_simulate_rank(&simulation, rank_of_unit(units, unit), log, diag,
+                              &result);
+    me_rank_result_destroy(result);
+    if (status != ME_OK) {
+        me_call_log_destroy(log);
+        return status;
+    }
+    *log_out = log;
+    return ME_OK;
 }
 
 me_status me_units_join(me_units *units, me_diag *diag)
 {
     me_units *u = units;
+    me_digest_map_clear(&u->programs);
     for (int32_t i = 0; i < u->count; i++) {
         const me_unit_end *end = &u->ends[i];
         if (end->status != ME_OK) {

@@ -10,6 +10,7 @@
 #ifndef MEMEST_RUN_UNITS_H
 #define MEMEST_RUN_UNITS_H
 
+#include "collectives/digest_map.h"
 #include "run/simulate.h"
 #include "run/twin.h"
 
@@ -54,9 +55,13 @@ typedef struct me_units {
     int32_t *log_unit;        /**< whose log a unit shares, or itself */
     me_rank_result **results; /**< likewise; NULL: its twin's is used */
     me_unit_end *ends;
-    atomic_int first_failed; /**< the lowest so far; `count`: none */
-    uint64_t n_events;       /**< of this process's */
-    double seconds;          /**< of CPU that they took */
+    me_digest_map programs;   /**< of logs so far, and which unit's is kept */
+    atomic_flag is_looked_up; /**< `programs` and what follows */
+    int32_t n_seen;           /**< logs so far */
+    uint64_t n_calls;         /**< of those that are different */
+    atomic_int first_failed;  /**< the lowest so far; `count`: none */
+    uint64_t n_events;        /**< of this process's */
+    double seconds;           /**< of CPU that they took */
 } me_units;
 
 /**
@@ -105,6 +110,16 @@ void me_units_done_fini(me_units_done *done);
  *         the same: those before one that failed have been simulated too
  */
 me_status me_units_join(me_units *units, me_diag *diag) ME_MUST_CHECK;
+
+/**
+ * The log of a unit once more, of which the calls were dropped. Local.
+ *
+ * @param log_out  owned by the caller
+ * @return ME_OK, or why the unit cannot be simulated
+ */
+me_status me_units_remake_log(const me_units *units, int32_t unit,
+                              me_diag *diag,
+                              me_call_log **log_out) ME_MUST_CHECK;
 
 /** Does this process simulate the unit? Local. */
 bool me_units_is_mine(const me_units *units, int32_t unit);

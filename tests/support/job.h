@@ -20,6 +20,7 @@ enum {
 /** A job's grid, and the logs of the ranks that a test simulates. */
 typedef struct job {
     int tp, dp, pp;
+    bool drops_calls;    /**< logs hold digests; they are played anew */
     uint64_t most_calls; /**< that are replayed; 0: the check's own limit */
     me_call_log *logs[JOB_MOST];
     ncclComm_t tensor[JOB_MOST];
@@ -89,6 +90,21 @@ static inline void job_fini(job *j)
     }
 }
 
+static inline void job_play_rank(job *j, int rank);
+
+/** me_check_part.remake, of a job of which all ranks play in this process. */
+static inline me_status job_remake(void *self, int log, me_diag *diag,
+                                   me_call_log **log_out)
+{
+    (void)diag;
+    const job *j = self;
+    job again = {.tp = j->tp, .dp = j->dp, .pp = j->pp};
+    job_begin_rank(&again, log);
+    job_play_rank(&again, log);
+    *log_out = again.logs[log];
+    return ME_OK;
+}
+
 /** Check the job; this process has those ranks that have a log. */
 static inline me_status job_check(me_transport *transport, const job *j,
                                   me_diag *diag, me_check_report *report)
@@ -96,9 +112,13 @@ static inline me_status job_check(me_transport *transport, const job *j,
     const me_call_log *logs[JOB_MOST];
     int ranks[JOB_MOST];
     int log_of[JOB_MOST];
+    job copy = *j;
     int n = 0;
     for (int rank = 0; rank < job_size(j); rank++) {
         if (j->logs[rank] != NULL) {
+            if (j->drops_calls) {
+                me_call_log_drop_calls(j->logs[rank]);
+            }
             logs[n] = j->logs[rank];
             ranks[n] = rank;
             log_of[n] = n;
@@ -113,6 +133,8 @@ static inline me_status job_check(me_transport *transport, const job *j,
                                 .n_ranks = n,
                                 .group_of = job_group_of,
                                 .self = j,
+                                .remake = job_remake,
+                                .remake_self = &copy,
                                 .max_replayed_calls = j->most_calls};
     return me_collectives_check(transport, &part, diag, report);
 }

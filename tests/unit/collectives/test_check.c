@@ -60,6 +60,36 @@ static void test_check__accepts_a_sound_job(void **state)
     assert_int_equal(f->report.replayed_calls, 10);
 }
 
+/* What was not kept is made anew where it is looked at. */
+static void test_check__replays_calls_that_were_dropped(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    f->job.drops_calls = true;
+    const me_status status =
+        job_check(f->transport, &f->job, &f->diag, &f->report);
+    assert_string_equal(f->diag.text, "");
+    assert_int_equal(status, ME_OK);
+    assert_true(f->report.is_replayed);
+    assert_int_equal(f->report.replayed_calls, 10);
+}
+
+/* A program that is not the same the second time is a bug, and is told. */
+static void test_check__names_calls_that_change(void **state)
+{
+    fixture *f = *state;
+    play_all(f);
+    for (int rank = 0; rank < 8; rank++) {
+        (void)ncclAllReduce(NULL, NULL, 1024, ncclBfloat16, ncclSum,
+                            f->job.tensor[rank], NULL);
+    }
+    f->job.drops_calls = true;
+    assert_int_equal(job_check(f->transport, &f->job, &f->diag, &f->report),
+                     ME_ERR_INTERNAL);
+    assert_string_equal(f->diag.text,
+                        "a program makes other calls the second time");
+}
+
 static void test_check__names_swapped_collectives(void **state)
 {
     fixture *f = *state;
@@ -254,6 +284,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_check__accepts_a_sound_job),
+        TEST(test_check__replays_calls_that_were_dropped),
+        TEST(test_check__names_calls_that_change),
         TEST(test_check__names_swapped_collectives),
         TEST(test_check__names_a_wrong_shape),
         TEST(test_check__names_a_missing_collective),
