@@ -31,9 +31,15 @@ typedef struct me_routing_place {
 /** The counts of one dispatch. */
 typedef struct me_routing_row {
     me_routing_place at;
-    uint32_t first; /**< of its counts */
-    int32_t line;   /**< where it stands, from 1 */
+    uint32_t number; /**< of the line, which its counts stand by */
+    int32_t line;    /**< where it stands, from 1 */
 } me_routing_row;
+
+/** A rank that lines are of. */
+typedef struct me_routing_rank {
+    int32_t rank;
+    uint32_t begin; /**< of its rows, which end where the next one's begin */
+} me_routing_rank;
 
 /**
  * Given counts, or none: then every rank gets `imbalance` times what it would
@@ -43,13 +49,15 @@ typedef struct me_routing_row {
  */
 typedef struct me_routing {
     double imbalance;
-    uint32_t n_experts;   /**< local ones: counts of a row */
-    me_routing_row *rows; /**< sorted by place; owned */
-    uint32_t n_rows;      /**< 0: no counts are given */
-    uint64_t *counts;     /**< owned */
-    uint32_t n_skewed;    /**< experts of the model, of which `counts` has the
+    uint32_t n_experts;     /**< local ones: counts of a row */
+    me_routing_row *rows;   /**< sorted by place; owned */
+    uint32_t n_rows;        /**< 0: no counts are given */
+    me_routing_rank *ranks; /**< of the rows, rising, and one more; owned */
+    uint32_t n_ranks;
+    uint64_t *counts;  /**< owned */
+    uint32_t n_skewed; /**< experts of the model, of which `counts` has the
                                rows by layer; 0: it is not of this kind */
-    bool is_alone;        /**< each rank's counts are from a run without its
+    bool is_alone;     /**< each rank's counts are from a run without its
                                peers: see me_routing_read() */
 } me_routing;
 
@@ -70,6 +78,20 @@ me_status me_routing_read(const char *text, const char *name,
                           uint32_t n_experts, me_diag *diag,
                           me_routing *routing_out) ME_MUST_CHECK;
 
+/**
+ * As me_routing_read(), from a file of any size, of which a block is held at a
+ * time.
+ *
+ * @return ME_ERR_IO and ME_ERR_SYNTAX (a NUL byte) as well
+ */
+me_status me_routing_read_file(const char *path, uint32_t n_experts,
+                               me_diag *diag,
+                               me_routing *routing_out) ME_MUST_CHECK;
+
+/** The counts of a row of it, one for each local expert. Local. */
+const uint64_t *me_routing_row_counts(const me_routing *routing,
+                                      const me_routing_row *row);
+
 /** Give back what it owns. */
 void me_routing_fini(me_routing *routing);
 
@@ -79,6 +101,10 @@ bool me_routing_has(const me_routing *routing, const me_routing_place *at);
 /** Is there a line of the rank? Of a rank that none is of, each expert gets the
  *  same in every dispatch. Local. */
 bool me_routing_names(const me_routing *routing, int32_t rank);
+
+/** Do both ranks get the same in every dispatch of the same iteration, layer and
+ *  micro-batch, or is neither named? Local. */
+bool me_routing_is_same(const me_routing *routing, int32_t rank, int32_t other);
 
 /** Do all ranks get the same number, in all dispatches? Local. */
 bool me_routing_is_uniform(const me_routing *routing);

@@ -63,12 +63,13 @@ static void state_tokens(const me_routing *routing, me_str *statement)
     me_digest digest = {0, 0};
     for (uint32_t i = 0; i < routing->n_rows; i++) {
         const me_routing_row *row = &routing->rows[i];
+        const uint64_t *counts = me_routing_row_counts(routing, row);
         me_digest_add(&digest, (uint32_t)row->at.rank);
         me_digest_add(&digest, (uint32_t)row->at.iteration);
         me_digest_add(&digest, (uint32_t)row->at.layer);
         me_digest_add(&digest, (uint32_t)row->at.microbatch);
         for (uint32_t j = 0; j < routing->n_experts; j++) {
-            me_digest_add(&digest, routing->counts[row->first + j]);
+            me_digest_add(&digest, counts[j]);
         }
     }
     state_digest("the contents of moe.tokens", digest, statement);

@@ -4,6 +4,9 @@
 #include "support/faults.h"
 #include "support/test.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static const char two_experts[] = "# a comment\n"
                                   "0 1 0 0  7 9\n"
                                   "\n"
@@ -91,6 +94,104 @@ static void test_routing__alone(void **state)
     me_routing_fini(&r);
 }
 
+/** A file with @p text, @p times over. */
+static void write_file(const char *path, const char *text, int times)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    for (int i = 0; i < times; i++) {
+        assert_true(fputs(text, file) >= 0);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Longer than what is held of it at once; lines come in any order. */
+static void test_routing__reads_long_files(void **state)
+{
+    (void)state;
+
+    enum {
+        RANKS = 97,
+        LAYERS = 61
+    };
+
+    static const char path[] = "test_routing.tokens";
+    write_file(path, "# a comment that fills more than a block\n", 2000);
+    FILE *file = fopen(path, "ab");
+    assert_non_null(file);
+    for (int i = 0; i < RANKS * LAYERS; i++) {
+        const int n = i * 1000 % (RANKS * LAYERS); // 1000 has no factor of it
+        (void)fprintf(file, "0 %d 2 %d %d 7\n", n % LAYERS, n / LAYERS, n);
+    }
+    assert_int_equal(fclose(file), 0);
+    me_diag diag = {.status = ME_OK};
+    me_routing r;
+    assert_int_equal(me_routing_read_file(path, 2, &diag, &r), ME_OK);
+    for (int n = 0; n < RANKS * LAYERS; n++) {
+        const me_routing_place at = {
+            .rank = n / LAYERS, .layer = n % LAYERS, .microbatch = 2};
+        uint64_t counts[2] = {0, 0};
+        me_routing_counts(&r, &at, 0, 2, counts);
+        assert_int_equal(counts[0], n);
+        assert_int_equal(counts[1], 7);
+    }
+    assert_false(me_routing_names(&r, RANKS));
+    assert_false(me_routing_has(&r, &(me_routing_place){.microbatch = 1}));
+    me_routing_fini(&r);
+    assert_int_equal(remove(path), 0);
+}
+
+static void test_routing__says_what_is_wrong_in_files(void **state)
+{
+    (void)state;
+    static const char path[] = "test_routing.tokens";
+    me_diag diag = {.status = ME_OK};
+    me_routing r;
+    assert_int_equal(me_routing_read_file("none/such", 2, &diag, &r),
+                     ME_ERR_IO);
+    write_file(path,
+               "\xEF\xBB\xBF"
+               "0 0 0 0 1 2\n0 0 0 1 1\n",
+               1);
+    diag = (me_diag){.status = ME_OK};
+    assert_int_equal(me_routing_read_file(path, 2, &diag, &r), ME_ERR_CONFIG);
+    assert_non_null(strstr(diag.text, "line 2: expected numbers"));
+    for (int i = 0; i < 3; i++) {
+        static const char *const before[] = {"0 0 0 0 1 2\n", "0 0 0 0 1 ",
+                                             "# a comment "};
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        (void)fputs(before[i], file);
+        (void)fputc('\0', file);
+        assert_int_equal(fclose(file), 0);
+        diag = (me_diag){.status = ME_OK};
+        assert_int_equal(me_routing_read_file(path, 2, &diag, &r),
+                         ME_ERR_SYNTAX);
+        assert_string_equal(diag.text, "binary file: it has a NUL byte");
+        assert_int_equal(diag.line, i == 0 ? 2 : 1);
+    }
+    assert_int_equal(remove(path), 0);
+}
+
+/* Columns are compared whole: place by place, count by count. */
+static void test_routing__equal_columns(void **state)
+{
+    (void)state;
+    me_diag diag = {.status = ME_OK};
+    me_routing r;
+    static const char text[] = "0 0 0 0 1 2\n0 1 0 0 3 4\n" // as rank 4
+                               "0 0 0 1 1 2\n0 1 0 1 4 3\n"
+                               "0 0 0 2 1 2\n0 1 1 2 3 4\n"
+                               "0 0 0 3 1 2\n"
+                               "0 1 0 4 3 4\n0 0 0 4 1 2\n";
+    assert_int_equal(me_routing_read(text, "f", 2, &diag, &r), ME_OK);
+    for (int32_t rank = 1; rank < 6; rank++) {
+        assert_int_equal(me_routing_is_same(&r, 0, rank), rank == 4);
+    }
+    assert_true(me_routing_is_same(&r, 5, 6));
+    me_routing_fini(&r);
+}
+
 /* Without counts: the rule, evenly among the experts. */
 static void test_routing__rule(void **state)
 {
@@ -133,6 +234,9 @@ int main(void)
         cmocka_unit_test(test_routing__reads_counts),
         cmocka_unit_test(test_routing__says_what_is_wrong),
         cmocka_unit_test(test_routing__alone),
+        cmocka_unit_test(test_routing__reads_long_files),
+        cmocka_unit_test(test_routing__says_what_is_wrong_in_files),
+        cmocka_unit_test(test_routing__equal_columns),
         cmocka_unit_test(test_routing__rule),
         cmocka_unit_test(test_routing__without_memory),
     };
