@@ -211,13 +211,14 @@ static int64_t program_key(const me_plan *plan, int32_t rank)
     return key * group.size + shard;
 }
 
-/** Kinds of ranks by the experts that they have: with a skewed routing those of
- *  each expert rank get other tokens. */
+/** Kinds of ranks by the experts that they have: if not all get the same, those of
+ *  each expert rank get other tokens, and each of the tensor ranks that they are
+ *  cut over another part. */
 static int32_t expert_kinds(const me_plan *plan)
 {
-    return me_routing_is_uniform(&plan->routing)
-               ? 1
-               : plan->config->parallel.expert;
+    const me_parallel_config *p = &plan->config->parallel;
+    return me_routing_is_uniform(&plan->routing) ? 1
+                                                 : p->expert * p->expert_tensor;
 }
 
 static int32_t expert_kind(const me_plan *plan, int32_t rank)
@@ -226,7 +227,10 @@ static int32_t expert_kind(const me_plan *plan, int32_t rank)
         return 0;
     }
     const me_group group = me_grid_group(&plan->grid, ME_GROUP_EXPERT, rank);
-    return me_group_index(&group, rank);
+    const me_group parts =
+        me_grid_group(&plan->grid, ME_GROUP_EXPERT_TENSOR, rank);
+    return me_group_index(&group, rank) * parts.size +
+           me_group_index(&parts, rank);
 }
 
 /** Ranks one after the other by class. */
@@ -252,55 +256,58 @@ static void sort_members(me_plan *plan)
     first[0] = 0;
 }
 
-bool me_plan_is_steady(const me_plan *plan, int32_t rank)
+/** Keys that programs of ranks can have that fold, whatever the columns of their
+ *  experts. */
+static int64_t folded_keys(const me_plan *plan)
 {
-    const me_group group = me_grid_group(&plan->grid, ME_GROUP_EXPERT, rank);
-    int32_t i = 0;
-    while (!me_routing_is_steady(&plan->routing) && i < group.size &&
-           !me_routing_names(&plan->routing, me_group_member(&group, i))) {
-        i++;
+    return (int64_t)tensor_kinds(plan) * context_kinds(plan) *
+           plan->config->parallel.pipeline * shard_ranks(plan) *
+           expert_kinds(plan);
+}
+
+/** The class of a key and a column, of those that begin at @p first (+ 1), linked
+ *  by @p next (+ 1); -1: none. */
+static int32_t find_class(const me_plan *plan, int32_t first,
+                          const int32_t *next, int32_t column)
+{
+    int32_t c = first - 1;
+    while (c >= 0 && plan->column_of[plan->members[c]] != column) {
+        c = next[c] - 1;
     }
-    return me_routing_is_steady(&plan->routing) || i == group.size;
+    return c;
 }
 
-/** Keys that programs of ranks can have that fold; 0: none does. */
-static int64_t folded_keys(const me_plan *plan, bool folds)
-{
-    const me_routing *routing = &plan->routing;
-    return folds && (me_routing_is_steady(routing) || routing->is_alone)
-               ? (int64_t)tensor_kinds(plan) * context_kinds(plan) *
-                     plan->config->parallel.pipeline * shard_ranks(plan) *
-                     expert_kinds(plan)
-               : 0;
-}
-
-/** Classes in the order of their lowest rank. Where the tokens of its experts'
- *  group are counted, a rank has counts of its own. */
+/** Classes in the order of their lowest rank, of ranks whose key and column are
+ *  the same. */
 static me_status make_classes(me_plan *plan, bool folds, me_diag *diag)
 {
     const int32_t world = plan->config->parallel.world_size;
-    const int64_t n_folded = folded_keys(plan, folds);
-    const int64_t n_keys = n_folded > 0 && me_routing_is_steady(&plan->routing)
-                               ? n_folded
-                               : n_folded + world;
-    int32_t *class_of_key =
-        me_alloc((size_t)n_keys, sizeof(int32_t), "plan.keys");
-    if (class_of_key == NULL) {
+    int32_t *first = me_alloc((size_t)(folds ? folded_keys(plan) : world),
+                              sizeof(int32_t), "plan.keys");
+    int32_t *next = me_alloc((size_t)world, sizeof(int32_t), "plan.keys");
+    if (first == NULL || next == NULL) {
+        me_free(first);
+        me_free(next);
         return me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
     }
     plan->n_classes = 0;
     for (int32_t rank = 0; rank < world; rank++) {
-        const int64_t key = n_folded > 0 && me_plan_is_steady(plan, rank)
+        const int64_t key = folds
                                 ? program_key(plan, rank) * expert_kinds(plan) +
                                       expert_kind(plan, rank)
-                                : n_folded + rank;
-        if (class_of_key[key] == 0) {
-            class_of_key[key] = ++plan->n_classes;
+                                : rank;
+        int32_t c = find_class(plan, first[key], next, plan->column_of[rank]);
+        if (c < 0) {
+            c = plan->n_classes++;
+            plan->members[c] = rank; // its lowest, until all are known
+            next[c] = first[key];
+            first[key] = c + 1;
         }
-        plan->class_of[rank] = class_of_key[key] - 1;
+        plan->class_of[rank] = c;
     }
     sort_members(plan);
-    me_free(class_of_key);
+    me_free(first);
+    me_free(next);
     return ME_OK;
 }
 
@@ -333,6 +340,9 @@ me_status me_plan_create(const me_config *config, bool folds, me_diag *diag,
     }
     if (status == ME_OK) {
         status = me_plan_route(plan, diag);
+    }
+    if (status == ME_OK) {
+        status = me_plan_find_columns(plan, diag);
     }
     if (status == ME_OK) {
         status = alloc_classes(plan, diag);
@@ -399,6 +409,7 @@ const int32_t *me_plan_members(const me_plan *plan, int32_t class_id,
 void me_plan_destroy(me_plan *plan)
 {
     if (plan != NULL) {
+        me_free(plan->column_of);
         me_free(plan->class_of);
         me_layout_fini(&plan->layout);
         me_pipeline_order_destroy(plan->order);

@@ -29,6 +29,8 @@ typedef struct me_plan {
     int32_t *stage_of;        /**< of the order: see me_layer_split; owned */
     bool *is_moe_layer;       /**< of the model's; owned; NULL: no experts */
     me_routing routing;       /**< who gets how many tokens; owned */
+    int32_t *column_of; /**< of each rank, which counts of tokens the members
+                                   of its experts' group have; 0: none; owned */
     int32_t n_classes;
     int32_t *class_of;       /**< world_size of them; owned */
     int32_t *members;        /**< all ranks, class by class, ascending; owned */
@@ -115,8 +117,11 @@ static inline int32_t me_plan_representative(const me_plan *plan,
     return plan->members[plan->first_member[class_id]];
 }
 
-/** @name For plan.c and shard_kin.c alone
+/** @name For the files of src/plan alone
  *  @{ */
+/** Number the columns of counts in the order of their lowest ranks.
+ *  @return ME_OK or ME_ERR_NOMEM */
+me_status me_plan_find_columns(me_plan *plan, me_diag *diag) ME_MUST_CHECK;
 /** The row of a table of shard classes that a rank is in. */
 int32_t me_plan_shard_row(const me_plan *plan, int32_t rank);
 /** Find the kin of all classes. @return ME_OK or ME_ERR_NOMEM */

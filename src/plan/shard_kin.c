@@ -37,7 +37,7 @@ static row row_of_class(const me_plan *plan, int32_t class_id)
 
 /** Does another rank do what @p rank does, but for their shards? It has the same
  *  part of the sequence and, where tokens are not spread evenly, the same
- *  experts, and no counts of its own. */
+ *  experts, which get as many. */
 static bool is_like(const me_plan *plan, int32_t rank, int32_t other)
 {
     const me_coordinates a = me_plan_coordinates(plan, rank);
@@ -49,7 +49,8 @@ static bool is_like(const me_plan *plan, int32_t rank, int32_t other)
     return a.at[ME_AXIS_CONTEXT] == b.at[ME_AXIS_CONTEXT] &&
            (me_routing_is_uniform(&plan->routing) ||
             (x.at[ME_AXIS_EXPERT] == y.at[ME_AXIS_EXPERT] &&
-             me_plan_is_steady(plan, other)));
+             x.at[ME_AXIS_TENSOR] == y.at[ME_AXIS_TENSOR] &&
+             plan->column_of[rank] == plan->column_of[other]));
 }
 
 /** The class of the first member of the data-parallel group that is of the same
@@ -58,9 +59,6 @@ static int32_t find_kin(const me_plan *plan, int32_t class_id)
 {
     const int32_t rank = me_plan_representative(plan, class_id);
     const row r = row_of_class(plan, class_id);
-    if (!me_plan_is_steady(plan, rank)) {
-        return class_id;
-    }
     for (int32_t i = 0; r.kin->kin != NULL && i < r.group.size; i++) {
         const int32_t member = me_group_member(&r.group, i);
         if (r.kin->kin[r.class_of[i]] == r.kin->kin[r.own] &&

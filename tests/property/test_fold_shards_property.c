@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranks that own other shards of a stage and are simulated once change no report,
  * nor do counted tokens. */
+#include "collectives/digest.h"
 #include "support/fold.h"
 
 #define TOKENS_PATH "fold_shards_property.txt"
@@ -13,7 +14,8 @@ enum {
     ITERATIONS = 2
 };
 
-/** Counts of the first ranks, which may be all, as if each had run alone.
+/** Counts of the first ranks, which may be all, as if each had run alone; or of
+ *  all, each half of a stage with those of the other.
  *  @param sizes  layers, micro-batches and experts of a rank, and stages, each of
  *  as many layers and of neighbouring ranks */
 static void write_tokens(me_random *random, const int64_t sizes[4],
@@ -22,7 +24,11 @@ static void write_tokens(me_random *random, const int64_t sizes[4],
     FILE *file = fopen(TOKENS_PATH, "wb");
     assert_non_null(file);
     (void)fputs("alone\n", file);
-    const int64_t named = me_random_in(random, 1, (int32_t)world);
+    const bool is_halved = me_random_in(random, 0, 1) == 0;
+    const uint64_t salt = (uint64_t)me_random_in(random, 0, 1000);
+    const int64_t period = is_halved ? world / sizes[3] / 2 : world;
+    const int64_t named =
+        is_halved ? world : me_random_in(random, 1, (int32_t)world);
     const int64_t dispatches = ITERATIONS * sizes[0] * sizes[1];
     for (int64_t i = 0; i < named * dispatches; i++) {
         const int64_t of_rank = i % dispatches;
@@ -35,7 +41,10 @@ static void write_tokens(me_random *random, const int64_t sizes[4],
                       of_rank % ITERATIONS, layer,
                       of_rank / ITERATIONS / sizes[0], rank);
         for (int64_t k = 0; k < sizes[2]; k++) {
-            (void)fprintf(file, " %" PRId32, me_random_in(random, 0, 60));
+            const uint64_t of_half =
+                (uint64_t)(of_rank * period + rank % period) * 8 + (uint64_t)k;
+            (void)fprintf(file, " %" PRIu64,
+                          me_digest_mix(of_half + (salt << 40)) % 61);
         }
         (void)fputc('\n', file);
     }

@@ -194,6 +194,59 @@ static void test_plan__counted_tokens_tell_ranks_apart(void **state)
     }
 }
 
+/** Two expert groups of two ranks: equal counts of the second make its ranks those
+ *  of the first, place by place. */
+static void test_plan__equal_columns_share(void **state)
+{
+    (void)state;
+    static const char path[] = "test_plan.tokens";
+
+    static const struct {
+        int counts[4]; /* of each rank's first expert; its second has 3 */
+        int n_classes;
+    } cases[] = {{{0, 4, 0, 4}, 2}, {{0, 4, 3, 1}, 4}, {{0, 4, 1, 3}, 4}};
+
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        for (int i = 0; i < 2 * 2 * 4; i++) {
+            (void)fprintf(file, "%d 0 %d %d %d 3\n", i / 8, i / 4 % 2, i % 4,
+                          cases[c].counts[i % 4]);
+        }
+        assert_int_equal(fclose(file), 0);
+        test_job job;
+        plan(&job,
+             (const char *[]){
+                 "model.num_layers=1", "model.seq_length=5",
+                 "model.add_bias_linear=false", "moe.num_experts=4",
+                 "moe.router_topk=1", "moe.router_pre_softmax=true",
+                 "moe.ffn_hidden_size=4", "moe.token_dispatcher=alltoall",
+                 "moe.tokens=test_plan.tokens", "parallel.expert=2",
+                 "parallel.world_size=4", "train.global_batch_size=8", NULL});
+        assert_int_equal(job.plan->n_classes, cases[c].n_classes);
+        test_job_fini(&job);
+    }
+    assert_int_equal(remove(path), 0);
+}
+
+/** A tensor rank gets its own part of a skewed expert's rows, whose number the
+ *  tensor ranks need not divide. */
+static void test_plan__tensor_ranks_of_skewed_experts(void **state)
+{
+    (void)state;
+    test_job job;
+    plan(&job, (const char *[]){
+                   "model.num_layers=1", "model.seq_length=8",
+                   "model.num_attention_heads=4", "model.add_bias_linear=false",
+                   "moe.num_experts=2", "moe.ffn_hidden_size=4",
+                   "moe.token_dispatcher=alltoall", "moe.routing=skewed:0.5",
+                   "parallel.tensor=4", "parallel.expert_tensor=4",
+                   "parallel.expert=2", "parallel.sequence=true",
+                   "parallel.world_size=8", "train.global_batch_size=4", NULL});
+    assert_int_equal(job.plan->n_classes, 8);
+    test_job_fini(&job);
+}
+
 /** Ranks that share experts get each other's tokens: 4 of a sequence over two
  *  ranks, twice each for two experts, are 8 on both. */
 static void test_plan__shared_experts_get_all_ranks_tokens(void **state)
@@ -361,6 +414,8 @@ int main(void)
         cmocka_unit_test(test_plan__classes_of_a_sequence),
         cmocka_unit_test(test_plan__expert_grid_of_a_dense_job),
         cmocka_unit_test(test_plan__counted_tokens_tell_ranks_apart),
+        cmocka_unit_test(test_plan__equal_columns_share),
+        cmocka_unit_test(test_plan__tensor_ranks_of_skewed_experts),
         cmocka_unit_test(test_plan__shared_experts_get_all_ranks_tokens),
         cmocka_unit_test(test_plan__counts_of_other_jobs_are_refused),
         cmocka_unit_test(test_plan__counts_end_with_a_stage),
