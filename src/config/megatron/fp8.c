@@ -45,6 +45,10 @@ static me_status check_param(const me_config *config, me_diag *diag)
              !config->parallel.torch_fsdp2,
          "needs optimizer.distributed = true (--use-distributed-optimizer) or "
          "FSDP: Megatron-LM supports it with nothing else"},
+        {is_on && config->parallel.torch_fsdp2,
+         "does not go with parallel.torch_fsdp2 = true (--use-torch-fsdp2): "
+         "Megatron-LM ends as it wraps the model, since it looks for "
+         "_fp8_attrs, which tensors of Transformer Engine have had up to 1.x"},
     };
     return CHECK(needs, ME_ERR_CONFIG, "train.fp8_param = true");
 }
@@ -188,8 +192,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
         {is_on && !config->pipeline.is_own,
          "with an order of pipeline.schedule that is not Megatron-LM's own is "
          "not modelled"},
-        {is_on && config->parallel.torch_fsdp2,
-         "with FSDP2 (--use-torch-fsdp2) is not modelled"},
         {is_on && config->optimizer.precision_aware && f->param,
          "with train.fp8_param = true and optimizer.precision_aware = true is "
          "not modelled"},

@@ -91,9 +91,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
     const me_offload_config *o = &config->offload;
     const bool is_on = o->fine_grained;
     const me_contradiction list[] = {
-        {is_on && config->moe.overlap_expert_comm &&
-             config->parallel.pipeline > 1,
-         "with moe.overlap_expert_comm = true in a pipeline is not modelled"},
         {is_on && !config->pipeline.is_own,
          "with an order of pipeline.schedule that is not Megatron-LM's own is not "
          "modelled"},

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/megatron/te_fp8_state.h"
+#include "nn/megatron/te_fp8_weight.h"
 #include "nn/megatron/te_linear.h"
 #include "nn/megatron/te_overlap.h"
 #include "nn/megatron/te_state.h"
@@ -108,7 +109,7 @@ static me_tensor *multiply(me_nn *nn, const me_linear *linear,
         total = me_fp8_gather(nn, x, rows_alone, false, &gathering);
         me_fp8_gathered(nn, &gathering);
     }
-    me_fp8_prepare_weight(nn, linear->fp8, linear->weight, columns, made_out);
+    me_fp8_linear_weight(nn, linear, columns, made_out);
     *scattered_out = me_te_scattered(nn, linear, x);
     me_tensor *y = product(nn, linear, x);
     me_fp8_drop(nn, &total);
@@ -173,7 +174,7 @@ static me_tensor *input_gradient(me_nn *nn, const me_linear *linear,
         shape.dim[0] =
             me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
     }
-    me_fp8_prepare_weight_columns(nn, linear->fp8, linear->weight);
+    me_fp8_linear_weight_columns(nn, linear);
     if (linear->overlap.bulk_wgrad) {
         me_te_gemm_into_with(nn,
                              (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
@@ -185,11 +186,14 @@ static me_tensor *input_gradient(me_nn *nn, const me_linear *linear,
     if (linear->overlap.scatters_input_gradient) {
         *scattered_out = me_empty_like(nn->e, "reduce_scatter_out", like);
     }
-    return me_te_gemm_with(nn,
-                           (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
-                                           .operands = me_fp8_operands(nn),
-                                           .workspace = workspace},
-                           dtype, shape, me_dim(weight, 0));
+    me_tensor *gx =
+        me_te_gemm_with(nn,
+                        (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
+                                        .operands = me_fp8_operands(nn),
+                                        .workspace = workspace},
+                        dtype, shape, me_dim(weight, 0));
+    me_fp8_linear_clear_columns(nn, linear);
+    return gx;
 }
 
 /** A weight's gradient: into the main gradient, or a tensor. */
@@ -331,6 +335,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     finish(nn, node, linear, gx);
     me_fp8_drop(nn, &gradient);
     me_fp8_drop(nn, &again);
+    me_fp8_linear_drop(nn, &linear->fp8->weight);
     if (full != gx[INPUT_X]) {
         me_drop(e, full);
     }
@@ -348,7 +353,8 @@ me_tensor *me_te_fp8_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
     me_node *node = record(nn, &linear_op, linear, x);
     const bool is_kept = saves_input(nn, linear);
     const bool columns =
-        (is_recording(nn) && x->requires_grad) || me_fp8_is_first_run(nn);
+        (is_recording(nn) && x->requires_grad && me_fp8_keeps_weight(nn)) ||
+        me_fp8_is_first_run(nn);
     me_quantized made;
     me_quantized q =
         me_fp8_quantize(nn, x,
@@ -365,8 +371,9 @@ me_tensor *me_te_fp8_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
         save_quantized(nn, linear, node, &q);
     }
     me_fp8_drop(nn, &q);
+    me_fp8_linear_drop(nn, &made);
     me_drop(e, whole);
-    me_fp8_keep_weight(nn, linear->fp8, columns, &made);
+    me_fp8_linear_keep(nn, linear, columns, &made);
     return me_leave(e, frame, me_output(e, node, y));
 }
 
@@ -394,6 +401,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_saved_clear_data(e, node, SAVED_RSTD);
     finish(nn, node, linear, gx);
     reduce_first(nn, node);
+    me_fp8_linear_drop(nn, &linear->fp8->weight);
     me_fp8_drop(nn, &gradient);
     me_drop(e, full);
 }
@@ -429,7 +437,8 @@ me_tensor *me_te_fp8_norm_linear(me_nn *nn, const me_linear *linear,
         &statistics);
     me_quantized made;
     me_tensor *scattered = NULL; // of row-parallel layers alone
-    me_tensor *y = multiply(nn, linear, x, is_recording(nn), &made, &scattered);
+    const bool columns = is_recording(nn) && me_fp8_keeps_weight(nn);
+    me_tensor *y = multiply(nn, linear, x, columns, &made, &scattered);
     me_save(e, node, SAVED_INPUT, x);
     me_save(e, node, SAVED_WEIGHT, linear->weight->tensor);
     me_save(e, node, SAVED_NORM_WEIGHT, linear->norm_weight->tensor);
@@ -437,6 +446,7 @@ me_tensor *me_te_fp8_norm_linear(me_nn *nn, const me_linear *linear,
     me_save(e, node, SAVED_MEAN, statistics.mean);
     me_save(e, node, SAVED_RSTD, statistics.rstd);
     drop_normed(nn, linear, &q, &statistics);
-    me_fp8_keep_weight(nn, linear->fp8, is_recording(nn), &made);
+    me_fp8_linear_drop(nn, &made);
+    me_fp8_linear_keep(nn, linear, columns, &made);
     return me_leave(e, frame, me_output(e, node, y));
 }

@@ -49,9 +49,13 @@ static const char *const cases[][2] = {
      "train.torch_compile = false is not modelled"},
     {FP8 "parallel.pipeline=2 pipeline.schedule=zbh1",
      "an order of pipeline.schedule"},
-    {FP8 "parallel.torch_fsdp2=true "
+    {FP8 "parallel.torch_fsdp2=true train.gradient_accumulation_fusion=false "
          "model.untie_embeddings_and_output_weights=true",
-     "with FSDP2"},
+     ""},
+    {FP8 "parallel.torch_fsdp2=true train.gradient_accumulation_fusion=false "
+         "train.fp8_param=true "
+         "model.untie_embeddings_and_output_weights=true",
+     "since it looks for _fp8_attrs"},
     {OTHER "optimizer.precision_aware=true optimizer.distributed=true", ""},
     {OTHER "optimizer.precision_aware=true optimizer.distributed=true "
            "optimizer.cpu_offload=true",

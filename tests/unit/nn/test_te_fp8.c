@@ -3,6 +3,7 @@
 #include "nn/megatron/quantization_padding.h"
 #include "nn/megatron/te_fp8.h"
 #include "nn/megatron/te_fp8_state.h"
+#include "nn/megatron/te_fp8_weight.h"
 #include "nn/megatron/te_state.h"
 #include "support/model.h"
 
@@ -214,6 +215,35 @@ static void test_fp8__weight_cache(void **state)
     fini(&t);
 }
 
+/* FSDP2 gathers a weight for each pass, which is quantised for each product: by rows,
+ * and both ways in the backward, where columns go with the product. */
+static void test_fp8__weight_under_fsdp2(void **state)
+{
+    (void)state;
+    test_fp8 t;
+    init(&t, ME_FP8_TENSORWISE, 1);
+    t.m.config.parallel.torch_fsdp2 = true;
+    me_nn *nn = &t.m.nn;
+    me_parameter p = {.tensor = t.x};
+    const me_linear linear = {
+        .nn = nn, .weight = &p, .fp8 = me_fp8_module_create(nn, 1)};
+    for (int i = 0; i < 2; i++) {
+        me_quantized made;
+        me_fp8_linear_weight(nn, &linear, false, &made);
+        EXPECT_EVENTS(&t.m.events, "+40960 +4 +8 -8");
+        me_fp8_linear_drop(nn, &made);
+        me_fp8_linear_keep(nn, &linear, false, &made);
+        EXPECT_EVENTS(&t.m.events, "-40960 -4");
+    }
+    me_fp8_linear_weight_columns(nn, &linear);
+    EXPECT_EVENTS(&t.m.events, "+40960 +40960 +4 +8 -8");
+    me_fp8_linear_clear_columns(nn, &linear);
+    EXPECT_EVENTS(&t.m.events, "-40960");
+    me_fp8_linear_drop(nn, &linear.fp8->weight);
+    EXPECT_EVENTS(&t.m.events, "-40960 -4");
+    fini(&t);
+}
+
 /* Histories of ten steps: 120 and 80 bytes with scales of 12 and 8. A
  * section leaves copies, and the second run sets the present ones aside
  * before it lets go of them. */
@@ -316,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_fp8__gather),
         cmocka_unit_test(test_fp8__card_of_any_order),
         cmocka_unit_test(test_fp8__weight_cache),
+        cmocka_unit_test(test_fp8__weight_under_fsdp2),
         cmocka_unit_test(test_fp8__metadata_of_grouped),
         cmocka_unit_test(test_fp8__recomputation),
         cmocka_unit_test(test_fp8__split_quantize),
