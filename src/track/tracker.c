@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/parse.h"
 #include "base/size.h"
-#include "model/dtype.h"
 #include "track/tracker_impl.h"
 
 #include <string.h>
@@ -308,26 +307,6 @@ static void on_action(me_tracker *t, const me_event *event)
     }
 }
 
-static void count_calls(me_volume_result *v, const me_exchange_sum *sum,
-                        me_dtype dtype)
-{
-    v->calls += sum->calls;
-    v->bytes =
-        me_size_add(v->bytes, me_size_mul(sum->count, me_dtype_bytes(dtype)));
-}
-
-static void on_collective(me_tracker *t, const me_event *event)
-{
-    if (event->iteration != ME_STEADY_ITERATION ||
-        event->group >= ME_GROUP_COUNT ||
-        event->collective >= ME_COLLECTIVE_COUNT) {
-        return;
-    }
-    const me_exchange_sum one = {.calls = 1, .count = event->count};
-    count_calls(&t->volume[event->group][event->collective], &one,
-                (me_dtype)event->dtype);
-}
-
 static bool has_failed(const me_tracker *t)
 {
     return t->status != ME_OK || t->live.status != ME_OK ||
@@ -353,7 +332,7 @@ static void follow(me_tracker *t, const me_event *event)
     case ME_EVENT_PHASE: on_phase(t, event); break;
     case ME_EVENT_ITERATION: begin_iteration(t, event->iteration); break;
     case ME_EVENT_POINT: on_point(t, event); break;
-    case ME_EVENT_COLLECTIVE: on_collective(t, event); break;
+    case ME_EVENT_COLLECTIVE: me_tracker_count_call(t, event); break;
     case ME_EVENT_EMPTY_CACHE: break; // blocks are what they were
     }
 }
@@ -375,13 +354,8 @@ static void follow_totals(me_tracker *t, const me_event *event)
 static void on_exchange(void *self, const me_exchange_event *exchange)
 {
     me_tracker *t = self;
-    if (!has_failed(t) && !t->has_totals &&
-        exchange->iteration == ME_STEADY_ITERATION) {
-        me_volume_result *of = t->volume[exchange->group];
-        count_calls(&of[ME_COLLECTIVE_SEND], &exchange->sent,
-                    (me_dtype)exchange->dtype);
-        count_calls(&of[ME_COLLECTIVE_RECV], &exchange->received,
-                    (me_dtype)exchange->dtype);
+    if (!has_failed(t) && !t->has_totals) {
+        me_tracker_count_exchange(t, exchange);
     }
 }
 

@@ -83,6 +83,13 @@ struct me_tracker {
  *  For who counts totals. Local. */
 void me_tracker_raise(me_tracker *tracker, uint64_t requested);
 
+/** Add a call of the steady iteration to its group's volume. Local. */
+void me_tracker_count_call(me_tracker *tracker, const me_event *event);
+
+/** The same for the sends and receives of an exchange of rows. Local. */
+void me_tracker_count_exchange(me_tracker *tracker,
+                               const me_exchange_event *exchange);
+
 /** Close the open iteration, if one is open. Local. */
 void me_tracker_close_iteration(me_tracker *tracker);
 
