@@ -184,7 +184,7 @@ me_status me_fit_table(const me_report *report, size_t most,
         rows[i] = (fit_row){.offer = &fit->offers[i], .before = report};
     }
     me_table table = *ME_TABLE(columns, rows, n);
-    table.narrow = "margin;step by;";
+    table.narrow = "step by;margin;";
     table.ends_in_shell = true;
     const me_status status = print(&table, text);
     me_free(rows);
