@@ -8,6 +8,11 @@ const {expressionInterpreter} = require("vega-interpreter");
 Object.assign(require("vega-dataflow").transforms, require("vega-transforms"),
     require("vega-view-transforms"), require("vega-encode"));
 
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+/** Of each chart's place what is drawn there: the view, and the list to choose by. */
+const drawn = new Map();
+
 function complain(place, error) {
     document.body.dataset.error = String(error);
     place.textContent = "This chart could not be drawn: " + error;
@@ -47,15 +52,15 @@ function fill(spec, data) {
     return spec;
 }
 
-/** Letters and lines that can be read on the page's own background. */
-function theme() {
+/** Letters and lines that can be read on the page's own background, or on paper. */
+function theme(is_printed) {
     const style = getComputedStyle(document.body);
-    const ink = style.color;
-    const faint = matchMedia("(prefers-color-scheme: dark)").matches ? "#444" : "#ddd";
+    const ink = is_printed ? "#000" : style.color;
+    const is_dark = !is_printed && dark.matches;
     return {
-        background: style.backgroundColor,
+        background: is_printed ? "#fff" : style.backgroundColor,
         axis: {labelColor: ink, titleColor: ink, domainColor: ink, tickColor: ink,
-               gridColor: faint},
+               gridColor: is_dark ? "#444" : "#ddd"},
         legend: {labelColor: ink, titleColor: ink},
         title: {color: ink},
     };
@@ -68,10 +73,24 @@ function fitting_width(spec, place) {
     return Math.min(spec.width, Math.max(place.clientWidth - padding, 220));
 }
 
+function fit(place) {
+    const {view, spec} = drawn.get(place);
+    return view.width(fitting_width(spec, place)).runAsync();
+}
+
+/** What is chosen, in the chart and in the parts of the page that belong to it. */
+function show(place) {
+    const {view, list, column} = drawn.get(place);
+    for (const part of document.querySelectorAll("[data-of]")) {
+        part.hidden = part.dataset.of !== list.value;
+    }
+    return view.signal(column, list.value).runAsync();
+}
+
 /** A list of what one of a chart's columns has, the chosen one of which is a
  *  signal. */
-function choose(view, chart, place) {
-    const {column, label} = chart.choice;
+function add_list(chart, place) {
+    const {column, label, first} = chart.choice;
     const table = Object.values(chart.data)[0];
     const at = table.columns.indexOf(column);
     const values = [...new Set(table.rows.map((row) => row[at]))];
@@ -79,40 +98,42 @@ function choose(view, chart, place) {
     for (const value of values) {
         list.add(new Option(value, value));
     }
-    const show = async () => {
-        await view.signal(column, list.value).runAsync();
-        for (const part of document.querySelectorAll("[data-of]")) {
-            part.hidden = part.dataset.of !== list.value;
-        }
-    };
-    list.value = values.includes(chart.choice.first) ? chart.choice.first : values[0];
-    list.addEventListener("change", show);
+    list.value = values.includes(first) ? first : values[0];
+    list.addEventListener("change", () => show(place));
     const line = document.createElement("label");
     line.append(label + " ", list);
     place.before(line);
-    return show();
+    return list;
 }
 
-async function draw(script) {
+/** Once more where it was drawn before: what was chosen stays so. */
+async function draw(script, is_printed) {
     const place = script.previousElementSibling;
     try {
         const chart = JSON.parse(script.textContent);
         const spec = fill(chart.spec, chart.data);
-        const view = new View(parse(spec, theme(), {ast: true}), {
+        const before = drawn.get(place);
+        before?.view.finalize();
+        const view = new View(parse(spec, theme(is_printed), {ast: true}), {
             expr: expressionInterpreter,
             renderer: chart.renderer,
             container: place,
             hover: true,
         });
-        const fit = () => view.width(fitting_width(spec, place)).runAsync();
-        if (chart.choice) {
-            await choose(view, chart, place);
+        const list = before?.list ?? (chart.choice && add_list(chart, place));
+        drawn.set(place, {view, spec, list, column: chart.choice?.column});
+        if (list) {
+            await show(place);
         }
-        await fit();
-        addEventListener("resize", fit);
+        await fit(place);
     } catch (error) {
         complain(place, error);
     }
+}
+
+function draw_all(is_printed) {
+    const scripts = [...document.querySelectorAll("script.chart")];
+    return Promise.all(scripts.map((script) => draw(script, is_printed)));
 }
 
 /** A row with what it holds, from rows with depths. */
@@ -210,5 +231,8 @@ function make_sortable(table) {
 
 addEventListener("error", (event) => complain(document.body, event.message));
 document.querySelectorAll("table").forEach(make_sortable);
-Promise.all([...document.querySelectorAll("script.chart")].map(draw))
-    .then((all) => { document.body.dataset.charts = all.length; });
+addEventListener("resize", () => drawn.forEach((_, place) => fit(place)));
+addEventListener("beforeprint", () => draw_all(true));
+addEventListener("afterprint", () => draw_all(false));
+dark.addEventListener("change", () => draw_all(false));
+draw_all(false).then((all) => { document.body.dataset.charts = all.length; });
