@@ -42,14 +42,19 @@ bool me_guise_is_worn(void)
            fstat(ME_RECORD_FD, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
-int me_guise_start_own(const char *name, char **argv)
+bool me_guise_path_of(const char *name, char *path, size_t size)
 {
-    char path[PATH_MAX];
     const char *own = started_as();
     const int folder = (int)(me_guise_base(own) - own);
     const int n =
-        snprintf(path, sizeof path, "%.*s%s", folder, own, me_guise_base(name));
-    if (n > 0 && (size_t)n < sizeof path) {
+        snprintf(path, size, "%.*s%s", folder, own, me_guise_base(name));
+    return n > 0 && (size_t)n < size;
+}
+
+int me_guise_start_own(const char *name, char **argv)
+{
+    char path[PATH_MAX];
+    if (me_guise_path_of(name, path, sizeof path)) {
         (void)execv(path, argv);
     }
     return ME_GUISE_NOT_FOUND;
@@ -205,6 +210,10 @@ static int step_srun(char **argv, int left)
         read = me_slurm_words_next(&words);
         if (read == ME_SLURM_OPTION && strcmp(words.name, "export") == 0) {
             set_variables(words.value);
+        } else if (read == ME_SLURM_OPTION &&
+                   (strcmp(words.name, "container-image") == 0 ||
+                    strcmp(words.name, "container-name") == 0)) {
+            me_guise_enter_container();
         }
     } while (read == ME_SLURM_OPTION && words.letter > 0);
     return words.at > 0 ? words.at
@@ -219,6 +228,7 @@ static bool is_started(const char *word, const char *next)
     case ME_GUISE_LAUNCH: return me_guise_may_start(word, next);
     case ME_GUISE_COUNT:
     case ME_GUISE_AROUND:
+    case ME_GUISE_REMOTE:
     case ME_GUISE_SHELL: return true;
     case ME_GUISE_WORK: return strcmp(me_guise_base(word), "env") == 0;
     case ME_GUISE_UNKNOWN:
@@ -239,9 +249,17 @@ static bool is_started(const char *word, const char *next)
 static int around(int argc, char **argv)
 {
     static const char *const setters[] = {"-e", "--env"};
+    static char bash[] = "bash";
+    const bool is_container = me_guise_is_container(argv[0]);
+    if (is_container) {
+        me_guise_enter_container();
+    }
     for (int i = 1; i < argc; i++) {
         const size_t length = strcspn(argv[i], "=");
         if (is_started(argv[i], i + 1 < argc ? argv[i + 1] : NULL)) {
+            if (is_container && strcmp(me_guise_base(argv[i]), "sh") == 0) {
+                argv[i] = bash; // which takes functions from outside
+            }
             return me_guise_start(argv + i);
         }
         if (me_is_one_of(argv[i], length, setters, 2) &&
@@ -346,6 +364,7 @@ static int start_file(int argc, char **argv)
     case ME_GUISE_UNKNOWN:
     case ME_GUISE_COUNT:
     case ME_GUISE_AROUND:
+    case ME_GUISE_REMOTE:
     case ME_GUISE_SBATCH:
     case ME_GUISE_NOTHING:
     case ME_GUISE_QUIET:
@@ -364,6 +383,7 @@ static int act(const char *name, int argc, char **argv, bool is_other)
     case ME_GUISE_LAUNCH: return launch(argc, argv);
     case ME_GUISE_COUNT: return count(argc, argv);
     case ME_GUISE_AROUND: return around(argc, argv);
+    case ME_GUISE_REMOTE: return me_guise_remote(argc, argv);
     case ME_GUISE_SBATCH: return me_guise_sbatch(argc, argv);
     case ME_GUISE_CARDS: return me_guise_cards(argc, argv);
     case ME_GUISE_HOSTNAME: return me_guise_hostname(argc, argv);

@@ -8,6 +8,7 @@
 #define MEMEST_SCRIPT_ACT_PRIVATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum {
     ME_GUISE_NOT_FOUND = 127 /**< a shell's exit code of no such command */
@@ -37,6 +38,19 @@ void me_guise_set(const char *assignment, unsigned length);
 /** sbatch and salloc: run the batch script, or the command, with the variables
  *  that Slurm sets. */
 int me_guise_sbatch(int argc, char **argv);
+
+/** A command of the script's own, whatever PATH is now. @return false: its path is
+ *  too long */
+bool me_guise_path_of(const char *name, char *path, size_t size);
+
+/** ssh, pdsh and their like: what they start on other machines is started here. */
+int me_guise_remote(int argc, char **argv);
+
+/** Is a command one that starts others in a container? */
+bool me_guise_is_container(const char *word);
+
+/** From now on a folder of bash's `cd` need not be here. */
+void me_guise_enter_container(void);
 
 /** nvidia-smi, scontrol, hostname. */
 int me_guise_cards(int argc, char **argv);

@@ -244,17 +244,21 @@ static me_status run_once(const me_script_order *order, me_fences fences,
     return status;
 }
 
-/** A command that nobody knows, with what trains among its words: the launcher
- *  of a site's own. @return its name's length, in @p nothing; 0: it is none */
+/** A command that nobody knows, or that starts others where nobody sees them, with
+ *  what trains among its words: the launcher of a site's own. @return its name's
+ *  length, in @p nothing; 0: it is none */
 static int length_of_launcher(const char *nothing)
 {
     char name[64];
     const int length = (int)strcspn(nothing, " ");
     (void)snprintf(name, sizeof name, "%.*s", length, nothing);
-    return me_guise_find(name) == ME_GUISE_UNKNOWN &&
-                   (strstr(nothing, " python") != NULL ||
-                    strstr(nothing, " torchrun") != NULL ||
-                    strstr(nothing, ".py ") != NULL)
+    const bool is_starter =
+        me_guise_find(name) == ME_GUISE_UNKNOWN ||
+        me_names_have("tmux screen dsh parallel kubectl qsub", name,
+                      strlen(name));
+    return is_starter && (strstr(nothing, " python") != NULL ||
+                          strstr(nothing, " torchrun") != NULL ||
+                          strstr(nothing, ".py ") != NULL)
                ? length
                : 0;
 }

@@ -4,6 +4,7 @@
  * Megatron-Bridge's run_recipe.py. Of a name the model is known; what else the
  * function sets has to be said behind it. The words are read as the YAML that they
  * stand for. */
+#include "base/parse.h"
 #include "config/config_private.h"
 #include "config/known_models.h"
 #include "config/megatron/megatron_yaml.h"
@@ -93,18 +94,6 @@ typedef struct reading {
     me_diag *diag;
 } reading;
 
-static bool has_word(const char *words, const char *word, size_t length)
-{
-    while (*words != '\0') {
-        const size_t n = strcspn(words, " ");
-        if (n == length && strncmp(words, word, n) == 0) {
-            return true;
-        }
-        words += n + strspn(words + n, " ");
-    }
-    return false;
-}
-
 static me_status add(reading *r, const char *key, size_t length,
                      const char *value, size_t size)
 {
@@ -124,7 +113,7 @@ static me_status add(reading *r, const char *key, size_t length,
 static const option *find_option(const kind *k, const char *word, size_t length)
 {
     for (const option *o = k->options; o->names != NULL; o++) {
-        if (has_word(o->names, word, length)) {
+        if (me_names_have(o->names, word, length)) {
             return o;
         }
     }
@@ -163,7 +152,7 @@ static int take_option(reading *r, int left, const char *const *words,
 {
     const char *word = words[0];
     const size_t length = strcspn(word, "=");
-    const bool is_recipe = has_word(r->kind->factory, word, length);
+    const bool is_recipe = me_names_have(r->kind->factory, word, length);
     const option *o = find_option(r->kind, word, length);
     const bool is_attached = word[length] == '=';
     const int n_values = is_recipe ? 1 : o == NULL ? 0 : o->n_values;

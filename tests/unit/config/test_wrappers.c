@@ -82,7 +82,7 @@ static void test_wrappers__names(void **state)
          "sbatch salloc bsub nsys ncu nvprof vtune perf strace ltrace docker podman "
          "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run "
          "uv poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice "
-         "ionice chrt stdbuf taskset numawrap xvfb-run ssh ray"},
+         "ionice chrt stdbuf taskset numawrap xvfb-run ssh pdsh clush pssh ray"},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

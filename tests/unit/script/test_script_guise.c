@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/wrappers.h"
 #include "script/guise.h"
 #include "support/test.h"
 
@@ -19,6 +20,8 @@ static void test_finds_names_and_paths(void **state)
         {"python3.x", ME_GUISE_UNKNOWN},
         {"pretrain_gpt.py", ME_GUISE_UNKNOWN},
         {"srun", ME_GUISE_COUNT},
+        {"flux", ME_GUISE_COUNT},
+        {"/usr/bin/ssh", ME_GUISE_REMOTE},
         {"/usr/bin/rm", ME_GUISE_NOTHING},
         {"rm ", ME_GUISE_UNKNOWN},
         {"awk", ME_GUISE_WORK},
@@ -46,6 +49,9 @@ static void check_row(const me_guise *row)
         (void)snprintf(name, sizeof name, "%.*s", (int)n, at);
         if (me_guise_find(name) != row->kind) {
             fail_msg("%s stands in two rows", name);
+        }
+        if (row->kind == ME_GUISE_COUNT && me_wrapper_find(name) == NULL) {
+            fail_msg("%s starts ranks that nobody counts", name);
         }
         at += n;
         at += *at == ' ';
