@@ -60,7 +60,7 @@ function theme(is_printed) {
     return {
         background: is_printed ? "#fff" : style.backgroundColor,
         axis: {labelColor: ink, titleColor: ink, domainColor: ink, tickColor: ink,
-               gridColor: is_dark ? "#444" : "#ddd"},
+               gridColor: is_dark ? "#444" : "#ddd", labelOverlap: true},
         legend: {labelColor: ink, titleColor: ink},
         title: {color: ink},
     };
