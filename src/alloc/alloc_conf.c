@@ -13,7 +13,8 @@ enum {
     DEFAULT_SEGMENT_MB = 20,
     MIN_SEGMENT_MB = 10, /* a request of just under 10 MiB must fit */
     MIN_ROUNDING_MB = 20,
-    MAX_SEGMENT_MB = 1 << 20
+    MAX_SEGMENT_MB = 1 << 20,
+    MAX_REGISTER_THREADS = 128
 };
 
 /** The string and the token that is being looked at. */
@@ -313,11 +314,29 @@ static me_status skip_bool(reader *r, const char *key, me_alloc_conf *conf)
     return read_bool(r, key, &ignored);
 }
 
-static me_status skip_number(reader *r, const char *key, me_alloc_conf *conf)
+/** Threads that register pinned memory: a power of 2, at most 128
+ *  (CUDAAllocatorConfig::parsePinnedNumRegisterThreads()). */
+static me_status skip_threads(reader *r, const char *key, me_alloc_conf *conf)
+{
+    (void)conf;
+    uint64_t threads = 0;
+    const me_status status = read_number(r, key, &threads);
+    return status != ME_OK ||
+                   (is_power_of_2(threads) && threads <= MAX_REGISTER_THREADS)
+               ? status
+               : me_fail(r->diag, ME_ERR_CONFIG,
+                         "allocator config: %s = %llu must be a power of 2 of "
+                         "at most %d",
+                         key, (unsigned long long)threads,
+                         (int)MAX_REGISTER_THREADS);
+}
+
+/** Pinned memory of the host (parsePinnedReserveSegmentSize()). */
+static me_status skip_reserve(reader *r, const char *key, me_alloc_conf *conf)
 {
     (void)conf;
     uint64_t ignored = 0;
-    return read_number(r, key, &ignored);
+    return read_mb(r, key, 1, &ignored);
 }
 
 static const setting settings[] = {
@@ -329,8 +348,8 @@ static const setting settings[] = {
     {"max_non_split_rounding_mb", read_rounding},
     {"max_split_size_mb", read_max_split},
     {"per_process_memory_fraction", read_memory_fraction},
-    {"pinned_num_register_threads", skip_number},
-    {"pinned_reserve_segment_size_mb", skip_number},
+    {"pinned_num_register_threads", skip_threads},
+    {"pinned_reserve_segment_size_mb", skip_reserve},
     {"pinned_use_background_threads", skip_bool},
     {"pinned_use_cuda_host_register", skip_bool},
     {"release_lock_on_cudamalloc", skip_bool},

@@ -286,9 +286,10 @@ typedef struct me_pool_listed {
     uint64_t address;
     uint64_t bytes;
     uint64_t requested_bytes; /**< 0 of one that is cached */
-    uint64_t stream;
-    const char *state; /**< PyTorch's word; static */
-    bool is_large;     /**< of which pool, as is_expandable of its segment */
+    uint64_t stream;          /**< the CUDA stream */
+    uint8_t mempool;          /**< its private pool; 0: the default one */
+    const char *state;        /**< PyTorch's word; static */
+    bool is_large; /**< of which pool, as is_expandable of its segment */
     bool is_expandable;
     bool begins_segment; /**< those that follow are of the same one */
 } me_pool_listed;

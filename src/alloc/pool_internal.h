@@ -189,6 +189,13 @@ static inline uint64_t cuda_stream(uint64_t stream)
                               : stream;
 }
 
+/** The private pool; 0: none. */
+static inline uint8_t mempool_of(uint64_t stream)
+{
+    return is_private(stream) ? (uint8_t)((stream & ~PRIVATE) >> MEMPOOL_SHIFT)
+                              : 0;
+}
+
 static inline block *at(const me_pool *pool, uint32_t index)
 {
     return &pool->blocks[index];

@@ -101,7 +101,7 @@ static void write_segment(writing *x, uint32_t first, uint32_t end)
     me_plain_key(&x->w, "segment_pool_id");
     me_plain_open(&x->w, false);
     me_plain_number(&x->w, 0);
-    me_plain_number(&x->w, 0);
+    me_plain_number(&x->w, b->mempool);
     me_plain_close(&x->w);
     boolean(x, "is_expandable", b->is_expandable);
     frames(x, NOT_RECORDED);

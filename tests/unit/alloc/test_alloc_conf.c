@@ -112,6 +112,10 @@ static void test_conf__refuses(void **state)
         {"backend:hip", "options are native"},
         {"expandable_segments:True max_split_size_mb:64", "got '"},
         {"large_segment_size_mb:2097152", "larger than any card"},
+        {"pinned_num_register_threads:3", "a power of 2 of at most 128"},
+        {"pinned_num_register_threads:256", "a power of 2 of at most 128"},
+        {"pinned_num_register_threads:0", "a power of 2 of at most 128"},
+        {"pinned_reserve_segment_size_mb:0", "must be >= 1"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

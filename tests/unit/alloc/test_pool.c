@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/pool.h"
+#include "base/alloc.h"
 #include "support/test.h"
 
 #include <stdbool.h>
@@ -266,6 +267,39 @@ static void test_pool__private_pools_stay_apart(void **state)
     me_pool_destroy(pool);
 }
 
+/* Listed as PyTorch shows them: a stream and a pool, each by itself. */
+static void test_pool__private_pools_listed(void **state)
+{
+    (void)state;
+    me_pool *pool = make_pool("", 0, 0);
+    me_pool_block a = ME_POOL_NO_BLOCK;
+    me_pool_listed *blocks = NULL;
+    uint32_t n = 0;
+    (void)alloc(pool, 12 * MIB, 3);
+    assert_int_equal(me_pool_alloc_private(pool, 12 * MIB, 3, 1, &a), ME_OK);
+    assert_int_equal(
+        me_pool_alloc_private(pool, 12 * MIB, 4, ME_POOL_PRIVATE_MAX, &a),
+        ME_OK);
+    assert_int_equal(me_pool_list(pool, &blocks, &n), ME_OK);
+    assert_int_equal(n, 3);
+
+    static const struct {
+        uint64_t stream;
+        uint8_t mempool;
+    } listed[] = {{3, 0}, {3, 1}, {4, ME_POOL_PRIVATE_MAX}};
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t found = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            found += blocks[k].stream == listed[i].stream &&
+                     blocks[k].mempool == listed[i].mempool;
+        }
+        assert_int_equal(found, 1);
+    }
+    me_free(blocks);
+    me_pool_destroy(pool);
+}
+
 static void test_pool__private_pools_expand(void **state)
 {
     (void)state;
@@ -297,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_pool__huge_requests_do_not_wrap),
         cmocka_unit_test(test_pool__resets),
         cmocka_unit_test(test_pool__private_pools_stay_apart),
+        cmocka_unit_test(test_pool__private_pools_listed),
         cmocka_unit_test(test_pool__private_pools_expand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
