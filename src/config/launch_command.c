@@ -224,7 +224,17 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
     const char *attached = NULL;
     const me_wrapper_option *option =
         me_wrapper_option_of(wrapper, word, &attached);
+    if (option == NULL && me_wrapper_is_ambiguous(wrapper, word)) {
+        return me_fail(w->diag, ME_ERR_CONFIG,
+                       "%.60s is short for several options of %.60s", word,
+                       program);
+    }
     if (option == NULL && word[1] == '-' && attached != NULL) {
+        if (wrapper->kind == ME_WRAPPER_TORCHRUN) { // whose options are known
+            return me_fail(w->diag, ME_ERR_CONFIG,
+                           "%.60s is no option of %.60s: leave it out", word,
+                           program);
+        }
         w->at++;
         return ME_OK; // whatever it is, it is one word
     }

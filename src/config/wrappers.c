@@ -295,6 +295,52 @@ const me_wrapper_option *me_wrapper_option_find(const me_wrapper *wrapper,
     return NULL;
 }
 
+/** Python's argparse and getopt_long() take a long name's beginning. */
+static bool takes_short_names(const me_wrapper *wrapper)
+{
+    return wrapper->kind == ME_WRAPPER_TORCHRUN ||
+           wrapper->kind == ME_WRAPPER_DEEPSPEED ||
+           wrapper->kind == ME_WRAPPER_ACCELERATE ||
+           wrapper->kind == ME_WRAPPER_FLUX ||
+           wrapper->kind == ME_WRAPPER_PLAIN;
+}
+
+/** The option whose long name begins as @p name does. @return how many do */
+static int find_short(const me_wrapper *wrapper, const char *name,
+                      size_t length, const me_wrapper_option **option_out)
+{
+    int count = 0;
+    if (!takes_short_names(wrapper) || length < 3 || name[1] != '-') {
+        return 0;
+    }
+    for (const me_wrapper_option *option = wrapper->options;
+         option->names != NULL; option++) {
+        const char *names = option->names;
+        size_t n = 0;
+        for (const char *one = me_name_next(&names, &n); one != NULL;
+             one = me_name_next(&names, &n)) {
+            size_t same = 0;
+            while (same < n && same < length &&
+                   folded(one[same]) == folded(name[same])) {
+                same++;
+            }
+            if (same == length) {
+                *option_out = option;
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+bool me_wrapper_is_ambiguous(const me_wrapper *wrapper, const char *word)
+{
+    const me_wrapper_option *option = NULL;
+    const size_t length = strcspn(word, "=");
+    return me_wrapper_option_find(wrapper, word, length) == NULL &&
+           find_short(wrapper, word, length, &option) > 1;
+}
+
 const me_wrapper_option *me_wrapper_option_of(const me_wrapper *wrapper,
                                               const char *word,
                                               const char **attached_out)
@@ -303,6 +349,9 @@ const me_wrapper_option *me_wrapper_option_of(const me_wrapper *wrapper,
     const me_wrapper_option *option =
         me_wrapper_option_find(wrapper, word, length);
     *attached_out = word[length] == '=' ? word + length + 1 : NULL;
+    if (option == NULL && find_short(wrapper, word, length, &option) != 1) {
+        option = NULL;
+    }
     if (option != NULL || word[1] == '-' || word[1] == '\0' ||
         word[2] == '\0') {
         return option;

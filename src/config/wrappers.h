@@ -88,8 +88,9 @@ const me_wrapper_option *me_wrapper_option_find(const me_wrapper *wrapper,
                                                 size_t length);
 
 /**
- * The option that a word is, and the value that the word holds: `--name=value`, or
- * behind a single letter.
+ * The option that a word is, whole or, where its program takes that, short of its
+ * end, and the value that the word holds: `--name=value`, or behind a single
+ * letter.
  *
  * @param attached_out  in @p word; NULL: none, its values are the next words
  * @return NULL: it is none
@@ -97,6 +98,9 @@ const me_wrapper_option *me_wrapper_option_find(const me_wrapper *wrapper,
 const me_wrapper_option *me_wrapper_option_of(const me_wrapper *wrapper,
                                               const char *word,
                                               const char **attached_out);
+
+/** Is a word short for several options of one whose program takes such names? */
+bool me_wrapper_is_ambiguous(const me_wrapper *wrapper, const char *word);
 
 /** Words between a launcher's name and its options: `run` of `flux run`. @p argv
  *  begins behind the name. @return how many; -1: it starts nothing that is read */

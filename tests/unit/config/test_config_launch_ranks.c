@@ -11,6 +11,9 @@ static const struct {
 } world_sizes[] = {
     {"torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py", 16},
     {"torchrun --nproc_per_node=8 --nnodes=2 a/b/pretrain_gpt.py", 16},
+    {"torchrun --nproc-per-n=4 --nnode 2 pretrain_gpt.py", 8},
+    {"deepspeed --num_gpu=4 pretrain_gpt.py", 4},
+    {"accelerate launch --num_process=4 pretrain_gpt.py", 4},
     {"torchrun --standalone --nproc-per-node 4 pretrain_gpt.py", 4},
     {"torchrun pretrain_gpt.py", 1},
     {"/usr/bin/python3.12 -u -m torch.distributed.run --nproc-per-node 4 "
