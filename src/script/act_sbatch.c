@@ -78,8 +78,11 @@ static void answer(const me_batch *batch)
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-static int start(me_batch *batch, char **words, const char *shell)
+/** @param words  of a shell; @p file of them is the script, which sbatch reads
+ *  where it is called, or NULL */
+static int start(me_batch *batch, char **words, char **file, const char *shell)
 {
+    static char whole[PATH_MAX + PATH_MAX];
     char folder[PATH_MAX];
     me_batch_job job;
     if (batch->wrong[0] != '\0' || !me_batch_settle(batch, &job)) {
@@ -87,6 +90,10 @@ static int start(me_batch *batch, char **words, const char *shell)
     }
     if (getcwd(folder, sizeof folder) != NULL) {
         (void)setenv("SLURM_SUBMIT_DIR", folder, 1);
+        if (batch->folder[0] != '\0' && file != NULL && (*file)[0] != '/') {
+            (void)snprintf(whole, sizeof whole, "%s/%s", folder, *file);
+            *file = whole;
+        }
     }
     if (batch->folder[0] != '\0' && chdir(batch->folder) != 0) {
         return fail_of(batch->folder, "no such folder");
@@ -137,7 +144,7 @@ int me_guise_sbatch(int argc, char **argv)
         words[0] = name;
         words[1] = option;
         words[2] = of_words.wrapped;
-        return start(&batch, words, "sh");
+        return start(&batch, words, NULL, "sh");
     }
     static char shell[PATH_MAX] = "bash";
     char *file = at < argc ? argv[at] : given;
@@ -151,6 +158,10 @@ int me_guise_sbatch(int argc, char **argv)
         me_guise_find(shell) != ME_GUISE_SHELL) {
         return fail_of(file, "no script of a shell's");
     }
+    const char *refusal = me_batch_file_refusal(file);
+    if (refusal != NULL) {
+        return fail_of(file, refusal);
+    }
     me_batch_read_file(&batch, file);
     me_batch_read_environment(&batch);
     (void)me_batch_read_words(&batch, argc - 1, given_words); // they win
@@ -159,5 +170,5 @@ int me_guise_sbatch(int argc, char **argv)
     for (int i = at + 1; i < argc; i++) {
         words[i - at + 1] = argv[i];
     }
-    return start(&batch, words, shell);
+    return start(&batch, words, &words[1], shell);
 }

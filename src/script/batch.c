@@ -102,15 +102,22 @@ static void take(me_batch *batch, const option *o, const char *name,
     const size_t length = strspn(value, "0123456789");
     (void)snprintf(digits, sizeof digits, "%.*s", (int)length, value);
     const bool is_array = o->offset == offsetof(me_batch, first_of_array);
+    // -N2-2 is a range of one number
+    const bool is_range = o->offset == offsetof(me_batch, nodes) &&
+                          value[length] == '-' &&
+                          strcmp(value + length + 1, digits) == 0;
     batch->is_array = batch->is_array || is_array;
     if (me_parse_u64(digits, &number) == ME_OK && number <= MOST &&
-        (value[length] == '\0' || is_array)) {
+        (number > 0 || is_array) &&
+        (value[length] == '\0' || is_array || is_range)) {
         *(uint32_t *)(void *)at = (uint32_t)number;
         return;
     }
     (void)snprintf(word, sizeof word, "--%s %.60s", name, value);
     fail(batch, word,
-         "must be a whole number: of a range the one that will run");
+         value[length] == '\0' && length > 0 && number == 0
+             ? "must be above 0"
+             : "must be a whole number: of a range the one that will run");
 }
 
 int me_batch_read_words(me_batch *batch, int argc, const char *const *argv)
@@ -253,10 +260,30 @@ static bool take_lines(me_batch *batch, char *text)
     return has_one;
 }
 
+/** Behind a byte order mark, which sbatch refuses and people do not see. */
+static char *skip_mark(char *text)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    return text + (strncmp(text, mark, sizeof mark - 1) == 0 ? 3 : 0);
+}
+
 bool me_batch_is_file(const char *path)
 {
     char text[FILE_BYTES];
-    return read_beginning(path, text) && take_lines(NULL, text);
+    return read_beginning(path, text) && take_lines(NULL, skip_mark(text));
+}
+
+const char *me_batch_file_refusal(const char *path)
+{
+    char text[FILE_BYTES];
+    if (!read_beginning(path, text) || strncmp(text, "#!", 2) != 0) {
+        return "no batch script: its first line must begin with #! and an "
+               "interpreter";
+    }
+    return strstr(text, "\r\n") != NULL
+               ? "sbatch refuses its line ends, which are those of Windows: "
+                 "dos2unix mends it"
+               : NULL;
 }
 
 void me_batch_read_file(me_batch *batch, const char *path)

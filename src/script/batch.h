@@ -53,6 +53,10 @@ typedef struct me_batch_job {
 /** Does a file have `#SBATCH` lines in front of its commands? */
 bool me_batch_is_file(const char *path);
 
+/** Why sbatch takes no such file (get_script_buffer()); NULL: it takes
+ *  it. */
+const char *me_batch_file_refusal(const char *path);
+
 /** Take the options of a file's `#SBATCH` lines. */
 void me_batch_read_file(me_batch *batch, const char *path);
 

@@ -104,6 +104,30 @@ static bool check_gpus(me_batch *batch, const gpus_said *gpus, uint32_t nodes)
     return true;
 }
 
+/** What sbatch refuses side by side (_validate_ntasks_per_gpu()). */
+static bool check_exclusive(me_batch *batch)
+{
+    const bool has_per_gpu = batch->tasks_per_gpu > 0;
+
+    const struct {
+        bool is_there;
+        const char *wrong;
+        const char *other;
+    } rows[] = {
+        {has_per_gpu && batch->tasks_per_node > 0, "--ntasks-per-gpu",
+         "Slurm refuses it beside --ntasks-per-node"},
+        {has_per_gpu && batch->gpus_per_task[0] != '\0', "--ntasks-per-gpu",
+         "Slurm refuses it beside --gpus-per-task and --tres-per-task"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].is_there) {
+            return refuse(batch, rows[i].wrong, rows[i].other);
+        }
+    }
+    return true;
+}
+
 /** GPUs of a node by whatever option says it; 0: none does. */
 static uint64_t gpus_of_node(const gpus_said *gpus, const me_batch_job *job)
 {
@@ -122,7 +146,7 @@ bool me_batch_settle(me_batch *batch, me_batch_job *job_out)
     const uint32_t nodes = listed <= MOST ? (uint32_t)listed : 0;
     const uint32_t asked = nodes == 0 ? 1 : nodes;
     me_batch_job job = {.tasks = batch->tasks};
-    if (!check_gpus(batch, &gpus, nodes)) {
+    if (!check_exclusive(batch) || !check_gpus(batch, &gpus, nodes)) {
         return false;
     }
     if (job.tasks == 0 && batch->tasks_per_node > 0) {

@@ -148,6 +148,10 @@ static const struct {
     {"-w node1,node2 --ntasks-per-node=4", 2, 8, 0, false},
     {"-w node[1-2]", 2, 0, 0, false},
     {"--tres-per-task=gres/gpu:1 --gpus=8", 1, 8, 8, false}, // 23.11 on
+    {"-N2-2 --ntasks-per-node=4", 2, 8, 0, false},
+    {"-N 2 --ntasks-per-gpu=1 --gpus-per-node=4 --ntasks-per-node=4", 0, 0, 0,
+     false},
+    {"--ntasks-per-gpu=1 --gpus-per-task=1 --gpus=8", 0, 0, 0, false},
 };
 
 static void test_works_out_nodes_and_tasks(void **state)
@@ -174,6 +178,50 @@ static void test_works_out_nodes_and_tasks(void **state)
              job.is_nodes_guess != jobs[i].is_guess)) {
             fail_msg("%s: %u nodes, %u tasks, %u GPUs", jobs[i].options,
                      job.nodes, job.tasks, (unsigned)job.gpus_per_node);
+        }
+    }
+}
+
+static void test_numbers_are_above_0(void **state)
+{
+    (void)state;
+    static me_batch batch;
+    static const char *const words[] = {"-N0", "-n0", "--ntasks-per-node=0"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        batch = (me_batch){.nodes = 0};
+        assert_int_equal(me_batch_read_words(&batch, 1, &words[i]), 1);
+        assert_non_null(strstr(batch.wrong, "must be above 0"));
+    }
+    static const char *const first[] = {"--array=0-3"};
+    batch = (me_batch){.nodes = 0};
+    assert_int_equal(me_batch_read_words(&batch, 1, first), 1);
+    assert_string_equal(batch.wrong, "");
+}
+
+static void test_refuses_what_is_no_batch_script(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        const char *why; /**< NULL: it is one */
+    } files[] = {
+        {"#!/bin/bash\n#SBATCH -N 2\n", NULL},
+        {"#SBATCH -N 2\n", "its first line must begin with #!"},
+        {"\n#!/bin/bash\n#SBATCH -N 2\n", "its first line must begin"},
+        {"\xef\xbb\xbf#!/bin/bash\n#SBATCH -N 2\n", "its first line must"},
+        {"#!/bin/bash\r\n#SBATCH -N 2\r\n", "line ends"},
+    };
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char *path = file_of(files[i].text);
+        const char *why = me_batch_file_refusal(path);
+        assert_true(me_batch_is_file(path));
+        (void)unlink(path);
+        if (files[i].why == NULL
+                ? why != NULL
+                : why == NULL || strstr(why, files[i].why) == NULL) {
+            fail_msg("%s: %s", files[i].text, why);
         }
     }
 }
@@ -235,6 +283,8 @@ int main(void)
         cmocka_unit_test(test_variables_of_sbatch_win_over_the_file),
         cmocka_unit_test(test_sets_what_slurm_would),
         cmocka_unit_test(test_works_out_nodes_and_tasks),
+        cmocka_unit_test(test_numbers_are_above_0),
+        cmocka_unit_test(test_refuses_what_is_no_batch_script),
         cmocka_unit_test(test_reads_the_first_component),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
