@@ -153,6 +153,7 @@ static me_status apply(me_config *config, const me_flag_note *variable,
     const char *value = variable->note;
     const me_variable_rule *rule = me_variable_rule_find(variable->flag);
     if (rule == NULL || rule->kind == ME_VARIABLE_NO_EFFECT ||
+        rule->kind == ME_VARIABLE_ASKED ||
         is_of_deterministic_mode(config, rule, value) ||
         (rule->is_said != NULL && value != NULL &&
          rule->is_said(config, variable->flag, value)) ||
@@ -171,7 +172,8 @@ static me_status apply(me_config *config, const me_flag_note *variable,
         return ME_OK; // NCCL and PyTorch take their defaults
     }
     switch (rule->kind) {
-    case ME_VARIABLE_NO_EFFECT: break;
+    case ME_VARIABLE_NO_EFFECT:
+    case ME_VARIABLE_ASKED: break;
     case ME_VARIABLE_NOT_MODELLED:
         return leave_out(config, variable, rule, diag);
     case ME_VARIABLE_MODELLED: return apply_modelled(variable, diag, card);

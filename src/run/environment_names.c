@@ -74,6 +74,8 @@ static bool is_without_experts(const me_config *config, const char *name,
 /* clang-format off */
 #define NO_EFFECT(names, note) \
     {names, NULL, ME_VARIABLE_NO_EFFECT, note, ME_EITHER(NONE), NULL, NULL}
+#define ASKED(names, note) \
+    {names, NULL, ME_VARIABLE_ASKED, note, ME_EITHER(NONE), NULL, NULL}
 #define MODELLED(names, note, deterministic) \
     {names, NULL, ME_VARIABLE_MODELLED, note, ME_EITHER(NONE), NULL, \
      deterministic}
@@ -98,7 +100,7 @@ NO_EFFECT("NCCL_ASYNC_ERROR_HANDLING NCCL_BLOCKING_WAIT NCCL_TIMEOUT",
 NO_EFFECT("NCCL_WORK_FIFO_BYTES", "pinned memory of the host"),
 NO_EFFECT("NCCL_COMM_SPLIT_SHARE_RESOURCES",
     "groups are new communicators, not splits, unless a device is bound"),
-NO_EFFECT("NCCL_GRAPH_REGISTER", "read while a CUDA graph is captured"),
+ASKED("NCCL_GRAPH_REGISTER", "read while a CUDA graph is captured"),
 DETERMINISTIC("NCCL_ALGO", NULL, ME_EITHER(SMALL),
     "rings alone, or other connections", "Ring"),
 {"NCCL_*", NULL, ME_VARIABLE_NCCL, "a variable of NCCL", ME_EITHER(SMALL),
@@ -164,7 +166,7 @@ NOT_MODELLED("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", NULL, ME_EITHER(SOME),
     "the workspace of fused attention"),
 NOT_MODELLED("CUBLAS* CUDNN_*", NULL, ME_EITHER(SMALL),
     "a library's workspaces"),
-NO_EFFECT("CUDA_DEVICE_MAX_CONNECTIONS",
+ASKED("CUDA_DEVICE_MAX_CONNECTIONS",
     "none seen between 1 and the default"),
 NO_EFFECT("CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER", "which cards a job has"),
 NO_EFFECT("CUDA_HOME CUDA_PATH CUDA_CACHE_* CUDA_BIN_PATH CUDA_ROOT "

@@ -16,6 +16,7 @@
 
 typedef enum me_variable_kind {
     ME_VARIABLE_NO_EFFECT,
+    ME_VARIABLE_ASKED, /**< takes no memory, and rules of a job ask for it */
     ME_VARIABLE_NOT_MODELLED,
     ME_VARIABLE_MODELLED, /**< environment.c or the launch command's reader */
     ME_VARIABLE_NCCL      /**< what me_nccl_setup_set() knows is modelled */
