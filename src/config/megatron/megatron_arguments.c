@@ -302,12 +302,16 @@ static bool has_value(const me_flag_use *use, const char *value)
 }
 
 /** Only with a checkpoint in DTensors can FSDP2 go, and the other way round; an
- * optimizer of the first chunk's own goes with none that is distributed. */
+ * optimizer of the first chunk's own goes with none that is distributed. Who
+ * trains with Megatron-LM's core has defaults of its own for what no key says. */
 static me_status check_checkpoint(const me_config *config,
                                   const me_flag_uses *uses, me_diag *diag)
 {
     const me_flag_use *format = me_flag_use_find(uses, "--ckpt-format");
     const bool has_fsdp2 = config->parallel.torch_fsdp2;
+    if (format == NULL && config->own->has_leaves) {
+        return ME_OK;
+    }
     if (config->optimizer.overlap_param_gather_with_optimizer_step &&
         (format == NULL || !has_value(format, "torch"))) {
         return me_fail(diag, ME_ERR_CONFIG,
