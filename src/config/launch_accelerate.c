@@ -220,8 +220,8 @@ static me_status settle(launch *l, const me_gpus_here *here)
     if (c->ranks == 0 && l->has_file) {
         return me_config_leave_world_open(
             l->config, l->diag,
-            "accelerate launch --config_file %.120s: has no num_processes: "
-            "give --num_processes, or memest's --world-size",
+            "accelerate launch: %.120s has no num_processes: give "
+            "--num_processes, or memest's --world-size",
             l->said.file);
     }
     if (c->ranks == 0) {

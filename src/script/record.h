@@ -20,7 +20,7 @@ enum {
     ME_RECORD_FD = 250, /**< where the pipe is in every process of a script */
     ME_RECORD_FRAME = 4096,          /**< bytes; Linux's PIPE_BUF */
     ME_RECORD_MAX_BYTES = 28 << 20,  /**< of one record: ARG_MAX, and files */
-    ME_RECORD_ALL_BYTES = 128 << 20, /**< of all */
+    ME_RECORD_ALL_BYTES = 256 << 20, /**< of all */
     ME_RECORD_MAX_SENDERS = 1 << 10, /**< that are in the middle of one */
 };
 

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    ARENA_BYTES = 256 << 20
+    ARENA_BYTES = 320 << 20
 };
 
 /** Three pipes, each what is read and what is written. */
