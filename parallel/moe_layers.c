@@ -172,12 +172,12 @@ static bool read_sum(reader *r, value *value_out)
     return true;
 }
 
-static me_status refuse(const char *text, me_diag *diag)
+static me_status refuse(const char *option, const char *text, me_diag *diag)
 {
     return me_fail(diag, ME_ERR_CONFIG,
-                   "moe.layer_freq = %s must be a number of layers from 1, or "
+                   "%s = %s must be a number of layers from 1, or "
                    "a list of 0 and 1 without spaces, such as ([0]*1+[1]*26)",
-                   text);
+                   option, text);
 }
 
 /** `int(text)`. */
@@ -189,26 +189,68 @@ static bool read_period(const char *text, value *value_out)
     return is_read && r.at[strspn(r.at, " ")] == '\0';
 }
 
+/** A period, or a list into the reader's layers. */
+static me_status read_pattern(reader *r, const char *option, me_diag *diag,
+                              value *pattern_out)
+{
+    const char *text = r->at;
+    const bool is_read = strchr(text, '[') == NULL
+                             ? read_period(text, pattern_out)
+                             : read_sum(r, pattern_out) &&
+                                   pattern_out->is_list && next_is(r, '\0');
+    return is_read && (pattern_out->is_list || pattern_out->number >= 1)
+               ? ME_OK
+               : refuse(option, text, diag);
+}
+
+static me_status fail_length(const char *option, const char *text,
+                             int32_t n_layers, me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "%s = %s is not as long as "
+                   "model.num_layers = %d",
+                   option, text, (int)n_layers);
+}
+
 me_status me_moe_layers_read(const char *text, int32_t n_layers, me_diag *diag,
                              bool *is_moe_out)
 {
+    static const char option[] = "moe.layer_freq";
     reader r = {.at = text, .layers = is_moe_out, .capacity = n_layers};
     value pattern = {0};
-    const bool is_read =
-        strchr(text, '[') == NULL
-            ? read_period(text, &pattern)
-            : read_sum(&r, &pattern) && pattern.is_list && next_is(&r, '\0');
-    if (!is_read || (!pattern.is_list && pattern.number < 1)) {
-        return refuse(text, diag);
+    const me_status status = read_pattern(&r, option, diag, &pattern);
+    if (status != ME_OK) {
+        return status;
     }
     for (int32_t i = 0; !pattern.is_list && i < n_layers; i++) {
         is_moe_out[i] = i % pattern.number == 0;
     }
-    if (pattern.is_list && r.count != n_layers) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "moe.layer_freq = %s is not as long as "
-                       "model.num_layers = %d",
-                       text, (int)n_layers);
+    return pattern.is_list && r.count != n_layers
+               ? fail_length(option, text, n_layers, diag)
+               : ME_OK;
+}
+
+me_status me_window_layers_read(const char *text, int32_t n_layers,
+                                me_diag *diag, bool *has_window_out)
+{
+    static const char option[] = "model.window_attn_skip_freq";
+    reader r = {.at = text, .layers = has_window_out, .capacity = n_layers};
+    value pattern = {0};
+    for (int32_t i = 0; *text == '\0' && i < n_layers; i++) {
+        has_window_out[i] = true;
     }
-    return ME_OK;
+    if (*text == '\0') {
+        return ME_OK;
+    }
+    const me_status status = read_pattern(&r, option, diag, &pattern);
+    const int64_t period = pattern.number > 0 ? pattern.number : 1;
+    if (status != ME_OK) {
+        return status;
+    }
+    for (int32_t i = 0; !pattern.is_list && i < n_layers; i++) {
+        has_window_out[i] = (i + 1) % period != 0;
+    }
+    return pattern.is_list && r.count < n_layers
+               ? fail_length(option, text, n_layers, diag)
+               : ME_OK;
 }

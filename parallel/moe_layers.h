@@ -1,8 +1,9 @@
 /**
  * @file
- * Which layers of a model have experts, as Megatron-LM's --moe-layer-freq says
- * it: a period (`2`: layers 0, 2, 4 …) or a list with a 1 for each layer that
- * has them and a 0 for the others, in Python's way: `[0,1,1,1]` or
+ * Which layers of a model are of a kind: have experts, as Megatron-LM's
+ * --moe-layer-freq says it, or attention within a window, as
+ * --window-attn-skip-freq does. A period, or a list with a 1 for each layer that
+ * is of the kind and a 0 for the others, in Python's way: `[0,1,1,1]` or
  * `([0]*1+[1]*26)`. Of what _eval_pattern() (training/arguments.py) gives to
  * Python there are numbers, lists, `+`, `*`, `**` and parentheses, and no spaces;
  * an element of a list is none that is read.
@@ -18,14 +19,27 @@
 #include <stdint.h>
 
 /**
- * Read one.
+ * Which layers have experts.
  *
- * @param text        the period or the list
+ * @param text        the period (`2`: layers 0, 2, 4 …) or the list
  * @param n_layers    of the model
  * @param is_moe_out  for each layer; on failure not to be read
  * @return ME_OK; ME_ERR_CONFIG saying what is wrong with it
  */
 me_status me_moe_layers_read(const char *text, int32_t n_layers, me_diag *diag,
                              bool *is_moe_out) ME_MUST_CHECK;
+
+/**
+ * Which layers look at a window (is_layer_window_attention()).
+ *
+ * @param text  the period, each end of which looks at everything (`2`: layers 0,
+ *              2, 4 … have a window), or the list, of at least @p n_layers; empty:
+ *              all have one
+ * @param has_window_out  for each layer; on failure not to be read
+ * @return as me_moe_layers_read()
+ */
+me_status me_window_layers_read(const char *text, int32_t n_layers,
+                                me_diag *diag,
+                                bool *has_window_out) ME_MUST_CHECK;
 
 #endif /* MEMEST_PARALLEL_MOE_LAYERS_H */

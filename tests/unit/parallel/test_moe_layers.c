@@ -104,11 +104,52 @@ static void test_moe_layers__refuses(void **state)
     }
 }
 
+/* Each end of a period has no window; a list may be longer than the model. */
+static void test_moe_layers__windows(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        const char *windows; /**< NULL: it is refused */
+    } cases[] = {
+        {"", "111111"},
+        {"1", "000000"},
+        {"2", "101010"},
+        {"4", "111011"},
+        {"7", "111111"},
+        {"[1,0,0,1,1,0]", "100110"},
+        {"[0]+[1]*9", "011111"},
+        {"[1,0]*2", NULL},
+        {"0", NULL},
+        {"a", NULL},
+    };
+
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_diag diag = {.status = ME_OK};
+        bool layers[LAYERS] = {false};
+        char found[LAYERS + 1] = "";
+        const me_status status =
+            me_window_layers_read(cases[i].text, LAYERS, &diag, layers);
+        for (int l = 0; l < LAYERS; l++) {
+            found[l] = layers[l] ? '1' : '0';
+        }
+        if (cases[i].windows == NULL) {
+            assert_int_equal(status, ME_ERR_CONFIG);
+            assert_non_null(strstr(diag.text, "model.window_attn_skip_freq"));
+        } else {
+            assert_int_equal(status, ME_OK);
+            assert_string_equal(found, cases[i].windows);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moe_layers__reads),
         cmocka_unit_test(test_moe_layers__refuses),
+        cmocka_unit_test(test_moe_layers__windows),
     };
     return cmocka_run_group_tests_name("moe_layers", tests, NULL, NULL);
 }
