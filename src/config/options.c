@@ -139,6 +139,13 @@ DOUBLE("model.activation_clamp_value", "0", 0.0, 1e6, model.activation_clamp_val
     "Halves of gated units are clamped to it; 0: they are not."),
 BOOL("model.window_attention", "false", model.window_attention,
     "Attention of some layers looks at a window; Transformer Engine's keeps as much."),
+STRING("model.window_attn_skip_freq", "", model.window_attn_skip_freq,
+    "Every how many layers one has no window, or a list with a 1 for each that has one; "
+    "empty: all have one."),
+BOOL("model.qk_clip", "false", model.qk_clip,
+    "Weights of queries and keys are clipped by each head's largest score."),
+BOOL("model.log_max_attention_logit", "false", model.log_max_attention_logit,
+    "The largest score of attention is kept for the log."),
 BOOL("model.fp32_residual_connection", "false", model.fp32_residual_connection,
     "The residual stream is float32 in a half precision job."),
 

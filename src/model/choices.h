@@ -254,13 +254,25 @@ extern const me_choice me_transformer_impl_choices[];
     X(ME_CORE_ATTENTION_UNFUSED, "unfused", "unfused")                         \
     X(ME_CORE_ATTENTION_SDPA_FLASH, "sdpa_flash", "sdpa_flash")                \
     X(ME_CORE_ATTENTION_TE_FUSED, "te_fused", "te_fused")                      \
-    X(ME_CORE_ATTENTION_TE_UNFUSED, "te_unfused", "te_unfused")
+    X(ME_CORE_ATTENTION_TE_UNFUSED, "te_unfused", "te_unfused")                \
+    X(ME_CORE_ATTENTION_TE_FLASH, "te_flash", "te_flash")
 
 typedef enum me_core_attention_kind {
     ME_CORE_ATTENTION_KIND_LIST(ME_CHOICE_CONSTANT)
 } me_core_attention_kind;
 
 extern const me_choice me_core_attention_kind_choices[];
+
+/** Which version of the package flash-attn can be imported. */
+#define ME_FLASH_ATTN_LIST(X)                                                  \
+    X(ME_FLASH_ATTN_NONE, "none", "none")                                      \
+    X(ME_FLASH_ATTN_2, "2", "2")
+
+typedef enum me_flash_attn_version {
+    ME_FLASH_ATTN_LIST(ME_CHOICE_CONSTANT)
+} me_flash_attn_version;
+
+extern const me_choice me_flash_attn_choices[];
 
 /** `--attention-backend`: what Transformer Engine may choose from. */
 #define ME_ATTENTION_BACKEND_LIST(X)                                           \

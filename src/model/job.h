@@ -63,9 +63,13 @@ typedef struct me_model_config {
     double hidden_dropout;
     bool attention_softmax_in_fp32;
     me_softmax_type softmax_type;
-    double activation_clamp_value; /**< of gated units' halves; 0: none */
-    uint64_t yarn_positions;       /**< of yarn's tables */
-    bool window_attention;         /**< of some layers or all */
+    double activation_clamp_value;   /**< of gated units' halves; 0: none */
+    uint64_t yarn_positions;         /**< of yarn's tables */
+    bool window_attention;           /**< of some layers or all */
+    char window_attn_skip_freq[256]; /**< of which, see parallel/moe_layers.h;
+                                          "": all */
+    bool qk_clip;                    /**< queries and keys are clipped */
+    bool log_max_attention_logit;    /**< each head's largest score is kept */
     bool fp32_residual_connection;
 } me_model_config;
 
@@ -362,7 +366,10 @@ typedef struct me_impl_config {
     me_importable importable;
     char te_version[64]; /**< of Transformer Engine */
     me_attention_backend attention_backend;
+    me_flash_attn_version flash_attn;
     me_core_attention_kind core_attention;
+    me_core_attention_kind window_attention; /**< derived: of layers that look
+                                                  at a window */
     me_norm_impl norm;
     me_optimizer_impl optimizer;
 } me_impl_config;

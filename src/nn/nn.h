@@ -124,7 +124,10 @@ typedef struct me_nn {
     const me_communicators *comm;
     me_parameter_list *parameters;
     me_moe_state *moe;
-    const bool *is_moe_layer;  /**< of each of the model's; borrowed */
+    const bool *is_moe_layer; /**< of each of the model's; borrowed */
+    const bool
+        *is_window_layer; /**< whose attention looks at a window, of each of
+                                      the model's; borrowed; NULL: none */
     const me_routing *routing; /**< who gets how many tokens; borrowed */
     int32_t chunk;             /**< that is being built */
     bool is_loss_parallel;     /**< runs in PyTorch's loss_parallel() */

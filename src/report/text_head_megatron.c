@@ -153,13 +153,19 @@ void me_text_head_megatron(const me_report *report, me_str *text)
     append_recompute(&config->recompute, text);
     const char *attention = me_choice_title(me_core_attention_kind_choices,
                                             (int)config->impl.core_attention);
+    const char *within = me_choice_title(me_core_attention_kind_choices,
+                                         (int)config->impl.window_attention);
+    const bool is_mixed =
+        config->impl.window_attention != config->impl.core_attention;
     const char *optimizer =
         me_choice_title(me_optimizer_impl_choices, (int)config->impl.optimizer);
     if (config->impl.transformer == ME_TRANSFORMER_ENGINE) {
         me_str_printf(text,
-                      "  code        Transformer Engine %s, core_attention %s, "
-                      "optimizer %s\n",
-                      config->impl.te_version, attention, optimizer);
+                      "  code        Transformer Engine %s, core_attention "
+                      "%s%s%s, optimizer %s\n",
+                      config->impl.te_version, attention,
+                      is_mixed ? ", within windows " : "",
+                      is_mixed ? within : "", optimizer);
         return;
     }
     const bool has_te_norm = config->impl.importable == ME_IMPORTABLE_TE &&

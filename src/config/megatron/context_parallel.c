@@ -30,7 +30,8 @@ static const char *comm_type(const me_config *config)
 static me_status check_backend(const me_config *config, me_diag *diag)
 {
     if (!is_on(config) ||
-        config->impl.core_attention == ME_CORE_ATTENTION_TE_FUSED) {
+        config->impl.core_attention == ME_CORE_ATTENTION_TE_FUSED ||
+        config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH) {
         return ME_OK;
     }
     if (config->impl.transformer == ME_TRANSFORMER_LOCAL) {

@@ -8,10 +8,8 @@
 const me_flag_rule me_flags_no_effect[] = {
     {"--moe-router-bias-update-rate:f --moe-router-quantile-balancing-ema:f",
      .needs = "--num-experts", .note = "how far a step moves biases"},
-    {"--window-attn-skip-freq:p", .needs = "--window-size",
-     .note = "which layers --window-size is for: attention within a window "
-             "takes what full attention does, and what takes another amount "
-             "is said of the window"},
+    {"--qk-clip-alpha:f --qk-clip-threshold:f", .needs = "--qk-clip",
+     .note = "by which number weights are multiplied"},
     {"--glu-linear-offset:f", .neutral = "0",
      .note = "a number that is added whatever it is"},
     {"-h --help", .note = "the script ends"},

@@ -48,21 +48,16 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--mtp-detach-heads", .needs = "--mtp-num-layers",
      .note = "multi-token prediction whose gradients end before the model",
      .effect = ME_EITHER(SOME)},
-    {"--flash-attention-version:2|3|4", .needs = "--attention-backend=flash",
-     .note = "flash-attn's kernels", .effect = ME_EITHER(SMALL)},
+    {"--flash-attention-version:2|3|4", .neutral = "2",
+     .needs = "--attention-backend=flash",
+     .note = "kernels of flash-attn 3 and 4; those of version 2 are estimated",
+     .effect = ME_EITHER(SMALL)},
     {"--apply-layernorm-1p",
      .needs = "--transformer-impl=local", // TE's kernels add the one
      .note = "norm weights around zero, one more vector",
      .effect = ME_HIGHER(SMALL)},
     {"--qk-l2-norm", .note = "L2 norm of queries and keys, in float32",
      .effect = ME_HIGHER(SOME)},
-    {"--qk-clip",
-     .note =
-         "clipping of queries and keys, a number a head; cuDNN before 9.21 "
-         "has none, so that Transformer Engine's unfused attention is taken",
-     .effect = ME_HIGHER(ANY)},
-    {"--qk-clip-alpha:f --qk-clip-threshold:f", .needs = "--qk-clip",
-     .note = "clipping of queries and keys", .effect = ME_HIGHER(SMALL)},
     {"--enable-experimental", .needs = "--moe-permute-fusion",
      .note = "fused kernels that pad routing maps and convert indices; "
              "without experts it only lets other flags pass",
@@ -150,11 +145,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--check-weight-hash-across-dp-replicas-interval:i "
      "--gpu-sniff-test-interval:i --check-for-large-grads",
      .note = "a check that allocates", .effect = ME_HIGHER(SMALL)},
-    {"--log-max-attention-logit",
-     .note =
-         "the largest logits, which cuDNN before 9.21 does not give, so that "
-         "Transformer Engine's unfused attention is taken",
-     .effect = ME_HIGHER(ANY)},
     {"--record-shapes", .needs = "--profile", .note = "autograd profiling",
      .effect = ME_HIGHER(SMALL)},
     {"--use-pytorch-profiler", .needs = "--profile",

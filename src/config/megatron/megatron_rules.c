@@ -33,6 +33,7 @@ static me_status check_rules(const me_config *config, me_diag *diag)
         me_optimizer_rules,
         me_sharding_rules,
         me_te_rules,
+        me_attention_rules,
         me_fp8_rules,
         me_offload_rules,
         me_tp_overlap_rules,

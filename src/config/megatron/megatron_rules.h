@@ -23,12 +23,15 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
 /** Whose modules, which core attention and which optimizer, unless given. */
 void me_config_derive_implementation(me_config *config);
 
+/** Which core attention a job has on the card that takes most, unless given; the
+ *  attention's rules refuse it where there is none. */
+void me_config_derive_attention(me_config *config);
+
 /**
- * Take Transformer Engine's other attention where its rules keep cuDNN's from the
- * job on a card.
+ * Take the attention that Transformer Engine's rules give the job on its card.
  *
  * @param capability  ten times the card's compute capability
- * @return ME_OK; ME_ERR_CONFIG where the job asks for cuDNN's
+ * @return ME_OK; ME_ERR_CONFIG where none is left
  */
 me_status me_config_settle_attention(me_config *config, uint64_t capability,
                                      me_diag *diag) ME_MUST_CHECK;
@@ -83,6 +86,8 @@ extern me_rule *const me_model_rules[]; /**< of multi-latent attention and
 extern me_rule *const me_optimizer_rules[];
 extern me_rule *const me_sharding_rules[]; /**< of FSDP */
 extern me_rule *const me_te_rules[];
+extern me_rule *const me_attention_rules[]; /**< of Transformer Engine's core
+                                                 attention */
 extern me_rule *const me_fp8_rules[];
 extern me_rule *const me_offload_rules[]; /**< of activations on the host */
 extern me_rule *const me_tp_overlap_rules[];

@@ -13,6 +13,11 @@ static bool has_expert_width(const me_config *config)
            config->moe.ffn_hidden_size == config->model.ffn_hidden_size;
 }
 
+static bool has_windows(const me_config *config)
+{
+    return config->model.window_attention;
+}
+
 static bool has_latent_attention(const me_config *config)
 {
     return config->model.multi_latent_attention;
@@ -157,6 +162,7 @@ static bool has_tp_overlap(const me_config *config)
 const me_option_need me_megatron_needs[] = {
     {"moe.ffn_hidden_size", has_expert_width, "moe.num_experts"},
     {"moe.", has_experts, "moe.num_experts"},
+    {"model.window_attn_skip_freq", has_windows, "model.window_attention"},
     {"model.q_lora_rank", has_latent_attention, "model.multi_latent_attention"},
     {"model.kv_lora_rank", has_latent_attention,
      "model.multi_latent_attention"},
@@ -243,6 +249,8 @@ const me_option_need me_megatron_needs[] = {
     {"train.num_layers_at_", has_bf16_ends, "train.first_last_layers_bf16"},
     {"train.cuda_graph_modules", has_graphs, "train.cuda_graph_impl"},
     {"train.cuda_graph_warmup_steps", has_graphs, "train.cuda_graph_impl"},
+    {"impl.flash_attn", has_transformer_engine,
+     "impl.importable = transformer_engine"},
     {"impl.te_version", has_transformer_engine,
      "impl.importable = transformer_engine"},
     {"machine.placement", has_several_nodes, "several nodes"},

@@ -20,12 +20,6 @@ static bool has_other_version(const me_config *config)
            !me_config_has_measured_te(config);
 }
 
-static bool has_flash_attention(const me_config *config)
-{
-    return !is_local(config) &&
-           config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
-}
-
 /** Transformer Engine's alone take one (softmax.py's SoftmaxOne is left out). */
 static bool has_softmax_offset(const me_config *config)
 {
@@ -39,25 +33,6 @@ static bool has_other_window(const me_config *config)
            (is_local(config) ||
             (config->parallel.context > 1 &&
              config->parallel.cp_comm_type == ME_CP_COMM_ALL_GATHER));
-}
-
-/** FusedScaleMaskSoftmax.is_kernel_available(): without TE's softmax kernel a
- *  window's layers have no causal mask beside their own. */
-static bool has_unfused_window(const me_config *config)
-{
-    const me_model_config *m = &config->model;
-    const uint64_t rows = config->train.micro_batch_size *
-                          m->num_attention_heads /
-                          (uint64_t)config->parallel.tensor;
-    const char *fusion =
-        me_config_variable(config, "NVTE_MASKED_SOFTMAX_FUSION");
-    return m->window_attention &&
-           config->impl.core_attention == ME_CORE_ATTENTION_TE_UNFUSED &&
-           m->softmax_type == ME_SOFTMAX_VANILLA &&
-           ((fusion != NULL && strcmp(fusion, "0") == 0) ||
-            config->train.params_dtype == ME_DTYPE_FLOAT32 ||
-            m->seq_length <= 16 || m->seq_length >= 16384 ||
-            m->seq_length % 8 != 0 || rows % 4 != 0);
 }
 
 static bool evaluates_more(const me_config *config)
@@ -227,10 +202,6 @@ static const struct {
      ME_LOWER(SMALL)},
     {"model.window_attention", "--window-size", has_other_window,
      "attention within a window; full attention is estimated", ME_EITHER(SOME)},
-    {"model.window_attention", "--window-size", has_unfused_window,
-     "attention within a window by single operations of PyTorch; causal masks "
-     "are estimated",
-     ME_LOWER(SMALL)},
     {"train.cuda_graph_impl", "--cuda-graph-impl", has_full_graph,
      "a CUDA graph of whole iterations; none is estimated", ME_EITHER(ANY)},
     {"train.cuda_graph_modules", "--cuda-graph-modules", has_graphs_of_parts,
@@ -247,9 +218,6 @@ static const struct {
      ME_HIGHER(SOME)},
     {"impl.te_version", NULL, has_other_version,
      "sizes are those of Transformer Engine 2.17.1", ME_EITHER(SOME)},
-    {"impl.attention_backend", "--attention-backend", has_flash_attention,
-     "flash-attn's kernels under Transformer Engine; cuDNN's are estimated",
-     ME_EITHER(SMALL)},
     {"model.softmax_type", "--softmax-type", has_softmax_offset,
      "softmax with an offset; without is estimated", ME_HIGHER(MUCH)},
     {"model.kv_channels", "--kv-channels", has_padded_heads,

@@ -3,138 +3,12 @@
 
 #include <string.h>
 
-/* Whose modules a job's layers are; which attention Transformer Engine takes
- * (get_attention_backend()), and what a job with it must keep to. */
-
-enum {
-    MOST_FUSED_HEAD_SIZE = 256
-};
-
-/** Ten times a card's compute capability. */
-enum {
-    AMPERE = 80,
-    HOPPER = 90,
-    BLACKWELL = 100,
-    CONSUMER_BLACKWELL = 120
-};
+/* Whose modules a job's layers are, and what a job with Transformer Engine must
+ * keep to. Which attention it takes: te_attention_rules.c. */
 
 static bool uses_te(const me_config *config)
 {
     return config->impl.transformer == ME_TRANSFORMER_ENGINE;
-}
-
-/** Head sizes of a core attention. */
-typedef struct heads {
-    uint64_t query;
-    uint64_t value;
-} heads;
-
-static heads heads_of(const me_config *config)
-{
-    const me_model_config *m = &config->model;
-    return (heads){.query = m->query_head_size,
-                   .value = m->multi_latent_attention ? m->v_head_dim
-                                                      : m->kv_channels};
-}
-
-/** Does cuDNN's kernel take the job on some card: half precision, heads of a
- *  multiple of 8 columns, at most 256, and no dropout within a window? */
-static bool can_be_fused(const me_config *config)
-{
-    const heads h = heads_of(config);
-    return config->train.params_dtype != ME_DTYPE_FLOAT32 && h.query % 8 == 0 &&
-           h.value % 8 == 0 && h.query <= MOST_FUSED_HEAD_SIZE &&
-           h.value <= MOST_FUSED_HEAD_SIZE &&
-           !(config->model.window_attention &&
-             config->model.attention_dropout > 0.0);
-}
-
-static bool is_deterministic(const me_config *config)
-{
-    const char *allows =
-        me_config_variable(config, "NVTE_ALLOW_NONDETERMINISTIC_ALGO");
-    return config->train.deterministic_mode ||
-           (allows != NULL && strcmp(allows, "0") == 0);
-}
-
-/** nvte_get_fused_attn_backend() and get_attention_backend() of 2.17.1 with cuDNN
- *  9.19, which PyTorch 2.11 has, for training. */
-static bool can_be_fused_on(const me_config *config, uint64_t capability)
-{
-    const heads h = heads_of(config);
-    const bool is_small = h.query <= 128 && h.value <= 128;
-    const bool is_latent = h.query == 192 && h.value == 128;
-    if (capability < AMPERE) {
-        return false;
-    }
-    if (capability < HOPPER) {
-        return is_small && !is_deterministic(config);
-    }
-    if (capability < BLACKWELL) {
-        return is_latent || h.query == h.value || h.query < 128 ||
-               h.value < 128;
-    }
-    return (is_small || is_latent) &&
-           (!is_deterministic(config) ||
-            (capability < CONSUMER_BLACKWELL &&
-             config->model.attention_dropout <= 0.0));
-}
-
-/** Does get_attention_backend() leave cuDNN's kernel alone all the same: it has
- *  no deterministic gradient of a softmax with an offset. */
-static bool is_refused(const me_config *config)
-{
-    return is_deterministic(config) &&
-           config->model.softmax_type != ME_SOFTMAX_VANILLA;
-}
-
-/** Megatron-LM asks for one back end alone, and it is none for the job. */
-static me_status fail_backend(const me_config *config, me_diag *diag)
-{
-    return me_fail(
-        diag, ME_ERR_CONFIG,
-        "impl.attention_backend = %s (--attention-backend) does not "
-        "go with the job's type, heads, window, dropout or "
-        "determinism on this card: Transformer Engine stops, since no "
-        "attention is left",
-        me_choice_word(me_attention_backend_choices,
-                       (int)config->impl.attention_backend));
-}
-
-/** Is a kernel left on this card that keeps no scores: cuDNN's, or flash-attn's
- *  where it is asked for, which takes heads and determinism as they are? */
-static bool has_kernel_on(const me_config *config, uint64_t capability)
-{
-    return config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH
-               ? capability >= AMPERE
-               : can_be_fused_on(config, capability);
-}
-
-me_status me_config_settle_attention(me_config *config, uint64_t capability,
-                                     me_diag *diag)
-{
-    if (!uses_te(config) ||
-        config->impl.core_attention != ME_CORE_ATTENTION_TE_FUSED ||
-        has_kernel_on(config, capability)) {
-        return ME_OK;
-    }
-    if (config->impl.attention_backend == ME_ATTENTION_BACKEND_FUSED ||
-        config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH) {
-        return fail_backend(config, diag);
-    }
-    if (config->parallel.context > 1 ||
-        me_config_is_set(config, "impl.core_attention")) {
-        return me_fail(
-            diag, ME_ERR_CONFIG,
-            "%s needs cuDNN's attention, which Transformer Engine "
-            "does not take for these heads, or determinism, on a card "
-            "of compute capability %.1f",
-            config->parallel.context > 1 ? "parallel.context over 1"
-                                         : "impl.core_attention = te_fused",
-            (double)capability / 10);
-    }
-    config->impl.core_attention = ME_CORE_ATTENTION_TE_UNFUSED;
-    return ME_OK;
 }
 
 /** What nothing names is Megatron-LM's default, Transformer Engine's; a core
@@ -150,18 +24,6 @@ static me_transformer_impl choose_transformer(const me_config *config)
                    kind == ME_CORE_ATTENTION_SDPA_FLASH
                ? ME_TRANSFORMER_LOCAL
                : ME_TRANSFORMER_ENGINE;
-}
-
-static me_core_attention_kind choose_attention(const me_config *config)
-{
-    if (!uses_te(config)) {
-        return ME_CORE_ATTENTION_UNFUSED;
-    }
-    return can_be_fused(config) && !is_refused(config) &&
-                   config->impl.attention_backend !=
-                       ME_ATTENTION_BACKEND_UNFUSED
-               ? ME_CORE_ATTENTION_TE_FUSED
-               : ME_CORE_ATTENTION_TE_UNFUSED;
 }
 
 /** Transformer Engine's rotary kernel; latent attention has Megatron-LM's own. */
@@ -189,9 +51,7 @@ void me_config_derive_implementation(me_config *config)
     if (!me_config_is_set(config, "impl.importable") && needs_te(config)) {
         config->impl.importable = ME_IMPORTABLE_TE;
     }
-    if (!me_config_is_set(config, "impl.core_attention")) {
-        config->impl.core_attention = choose_attention(config);
-    }
+    me_config_derive_attention(config);
     if (!me_config_is_set(config, "impl.optimizer") &&
         config->impl.importable == ME_IMPORTABLE_TE) {
         config->impl.optimizer = ME_OPTIMIZER_FUSED;
@@ -286,50 +146,6 @@ static me_status check_importable(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
-/** Modules and core attention are of one implementation. */
-static me_status check_core_attention(const me_config *config, me_diag *diag)
-{
-    const me_core_attention_kind kind = config->impl.core_attention;
-    const bool is_te = kind == ME_CORE_ATTENTION_TE_FUSED ||
-                       kind == ME_CORE_ATTENTION_TE_UNFUSED;
-    if (is_te && !uses_te(config)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "impl.core_attention = te_fused or te_unfused needs "
-                       "impl.transformer = transformer_engine");
-    }
-    if (!is_te && uses_te(config)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "impl.core_attention = unfused or sdpa_flash needs "
-                       "impl.transformer = local; Transformer Engine's are "
-                       "te_fused and te_unfused");
-    }
-    if (kind == ME_CORE_ATTENTION_TE_FUSED && !can_be_fused(config)) {
-        return me_fail(
-            diag, ME_ERR_CONFIG,
-            "impl.core_attention = te_fused needs "
-            "train.params_dtype = bfloat16 or float16, heads of "
-            "a multiple of 8 columns up to 256 and no dropout within "
-            "a window: use te_unfused");
-    }
-    if (uses_te(config) && kind == ME_CORE_ATTENTION_TE_UNFUSED &&
-        !me_config_is_set(config, "impl.core_attention") &&
-        (config->impl.attention_backend == ME_ATTENTION_BACKEND_FUSED ||
-         (config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH &&
-          config->train.params_dtype == ME_DTYPE_FLOAT32))) {
-        return fail_backend(config, diag);
-    }
-    if (kind == ME_CORE_ATTENTION_TE_FUSED && is_refused(config)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "%s does not go with "
-                       "impl.core_attention = te_fused where "
-                       "model.softmax_type is not vanilla: use te_unfused",
-                       config->train.deterministic_mode
-                           ? "train.deterministic_mode = true"
-                           : "NVTE_ALLOW_NONDETERMINISTIC_ALGO=0");
-    }
-    return ME_OK;
-}
-
 /** `--attention-backend` says what these are, and Megatron-LM stops where the
  *  environment says otherwise (LanguageModule._set_attention_backend()). */
 static me_status check_variables(const me_config *config, me_diag *diag)
@@ -394,6 +210,6 @@ static me_status check_op_fuser(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_te_rules[] = {
-    check_version,        check_importable, check_op_fuser, check_determinism,
-    check_core_attention, check_variables,  NULL,
+    check_version,     check_importable, check_op_fuser,
+    check_determinism, check_variables,  NULL,
 };

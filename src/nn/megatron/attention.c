@@ -21,7 +21,7 @@ static void mark_qk_norm(const me_norm *norm)
     }
 }
 
-void me_attention_create(me_nn *nn, me_module_id parent,
+void me_attention_create(me_nn *nn, me_module_id parent, int32_t number,
                          me_attention *attention)
 {
     const me_model_config *c = &nn->config->model;
@@ -30,7 +30,7 @@ void me_attention_create(me_nn *nn, me_module_id parent,
     me_attention *a = attention;
     a->module =
         me_module_add_as(nn->e, parent, "self_attention", "SelfAttention");
-    me_core_attention_create(nn, a->module, &a->core_attention);
+    me_core_attention_create(nn, a->module, number, &a->core_attention);
     a->linear_proj =
         me_row_linear_create(nn, &(me_linear_spec){
                                      .name = "linear_proj",

@@ -21,7 +21,7 @@ typedef struct me_attention {
 } me_attention;
 
 /** The module and its parameters below @p parent, in Megatron's order. */
-void me_attention_create(me_nn *nn, me_module_id parent,
+void me_attention_create(me_nn *nn, me_module_id parent, int32_t number,
                          me_attention *attention);
 
 /** Core attention on query, key and value, what it saves offloaded if the job

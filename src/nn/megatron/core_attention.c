@@ -11,6 +11,7 @@
 #include "ops/matmul.h"
 #include "ops/softmax.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 enum {
     PRODUCTS = 3 /* of DotProductAttention, to FP8: of queries and keys, of
@@ -194,7 +195,20 @@ static me_tensor *te_fused(me_nn *nn, const me_core_attention *core,
 static me_tensor *te_unfused(me_nn *nn, const me_core_attention *core,
                              me_tensor *const *inputs)
 {
-    return me_te_attention_unfused(nn, inputs, inputs[3], offset_of(core));
+    return me_te_attention_unfused(nn, inputs,
+                                   &(me_te_unfused_spec){
+                                       .mask = inputs[3],
+                                       .offset = offset_of(core),
+                                       .is_windowed = core->is_windowed,
+                                       .max_logits = core->max_logits,
+                                   });
+}
+
+static me_tensor *te_flash(me_nn *nn, const me_core_attention *core,
+                           me_tensor *const *inputs)
+{
+    (void)core;
+    return me_te_attention_flash(nn, inputs);
 }
 
 /** One row an implementation; inputs: query, key, value and mask. */
@@ -205,6 +219,7 @@ static me_tensor *(*const implementations[])(me_nn *nn,
     [ME_CORE_ATTENTION_SDPA_FLASH] = sdpa_flash,
     [ME_CORE_ATTENTION_TE_FUSED] = te_fused,
     [ME_CORE_ATTENTION_TE_UNFUSED] = te_unfused,
+    [ME_CORE_ATTENTION_TE_FLASH] = te_flash,
 };
 
 static me_tensor *forward(me_nn *nn, const me_core_attention *core,
@@ -212,8 +227,7 @@ static me_tensor *forward(me_nn *nn, const me_core_attention *core,
 {
     me_module_enter(nn->e, core->module);
     me_fp8_prepare_forward(nn, core->fp8);
-    me_tensor *y =
-        implementations[nn->config->impl.core_attention](nn, core, inputs);
+    me_tensor *y = implementations[core->kind](nn, core, inputs);
     me_module_leave(nn->e);
     return y;
 }
@@ -249,9 +263,31 @@ static void create_softmax_offset(me_nn *nn, me_core_attention *core)
     }
 }
 
-void me_core_attention_create(me_nn *nn, me_module_id parent,
+/** is_layer_window_attention(): layers of multi-token prediction have numbers of
+ *  their own. */
+static bool is_windowed(const me_nn *nn, int32_t number)
+{
+    const int32_t layers = nn->config->model.num_layers;
+    return nn->is_window_layer != NULL && number >= 0 &&
+           nn->is_window_layer[number < layers ? number
+                                               : (number - layers) % layers];
+}
+
+static bool keeps_max_logits(const me_nn *nn)
+{
+    return nn->config->model.qk_clip ||
+           nn->config->model.log_max_attention_logit;
+}
+
+void me_core_attention_create(me_nn *nn, me_module_id parent, int32_t number,
                               me_core_attention *core)
 {
+    core->is_windowed = is_windowed(nn, number);
+    core->kind = core->is_windowed ? nn->config->impl.window_attention
+                                   : nn->config->impl.core_attention;
+    core->max_logits = keeps_max_logits(nn)
+                           ? me_engine_alloc(nn->e, 1, sizeof *core->max_logits)
+                           : NULL;
     core->module =
         me_module_add_as(nn->e, parent, "core_attention",
                          nn->config->impl.transformer == ME_TRANSFORMER_LOCAL
@@ -265,6 +301,46 @@ void me_core_attention_create(me_nn *nn, me_module_id parent,
 void me_core_attention_fini(me_engine *e, me_core_attention *core)
 {
     me_clear(e, &core->softmax_one);
+    if (core->max_logits != NULL) {
+        me_clear(e, core->max_logits);
+    }
+}
+
+/** SelfAttention.clip_qk(): no score is taken to exceed the threshold. A group of
+ *  heads has one number, a head of latent attention its own. */
+static void compare_with_threshold(me_nn *nn, const me_tensor *largest)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    uint64_t n = me_numel(largest);
+    if (!nn->config->model.multi_latent_attention) {
+        n = me_over_tensor(nn, nn->config->model.num_query_groups);
+        (void)me_empty(e, "max", (me_dtype)largest->dtype, ME_SHAPE(n));
+        me_temporary(e, "max.indices", me_size_mul(n, 8));
+    }
+    me_tensor *is_above = me_scratch(e, "gt", n);
+    me_tensor *any = me_scratch(e, "any", 1);
+    me_drop(e, is_above);
+    me_drop(e, any);
+    me_leave(e, frame, NULL);
+}
+
+void me_core_attention_clip(me_nn *nn, const me_core_attention *core)
+{
+    const me_tensor *largest =
+        core->max_logits == NULL ? NULL : *core->max_logits;
+    if (largest == NULL || !me_engine_is_ok(nn->e)) {
+        return;
+    }
+    me_communicate(nn->e, nn->comm,
+                   (me_call){ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_REDUCE,
+                             largest->dtype, me_numel(largest), -1, false});
+    me_temporary(nn->e, "max", me_dtype_bytes((me_dtype)largest->dtype));
+    me_launch_host_waits(nn->e); // item()
+    if (nn->config->model.qk_clip) {
+        compare_with_threshold(nn, largest);
+    }
+    me_clear(nn->e, core->max_logits);
 }
 
 bool me_core_attention_is_recomputed(const me_nn *nn)

@@ -228,3 +228,14 @@ me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch)
     y = me_post_forward(gpt->hooks, y);
     return y;
 }
+
+void me_gpt_clip_qk(me_gpt *gpt)
+{
+    for (int32_t i = 0; i < gpt->decoder.num_layers; i++) {
+        const me_sublayer *attention = &gpt->decoder.layers[i].attention;
+        if (attention->self != NULL) {
+            me_core_attention_clip(
+                &gpt->nn, attention->mixer->core_attention(attention->self));
+        }
+    }
+}

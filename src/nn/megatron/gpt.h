@@ -56,6 +56,10 @@ typedef struct me_batch {
  *  @p spec are copied; @p gpt must not move afterwards. */
 void me_gpt_create(const me_nn *nn, const me_gpt_spec *spec, me_gpt *gpt);
 
+/** clip_qk() of the decoder's layers (core/optimizer/qk_clip.py); those of
+ *  multi-token prediction are left out there. */
+void me_gpt_clip_qk(me_gpt *gpt);
+
 /** Has the model a rotary embedding of its own? Layers of multi-latent attention
  *  have theirs. */
 bool me_gpt_has_rotary_embedding(const me_model_config *c);

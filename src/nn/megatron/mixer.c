@@ -28,8 +28,7 @@ static me_parameter *has_no_bias(const void *self)
 static void create_attention(me_nn *nn, me_module_id parent, int32_t number,
                              void *self)
 {
-    (void)number;
-    me_attention_create(nn, parent, self);
+    me_attention_create(nn, parent, number, self);
 }
 
 static me_tensor *run_attention(me_nn *nn, void *self, me_tensor *x,
@@ -44,11 +43,16 @@ static me_parameter *attention_bias(const void *self)
     return attention->linear_proj.bias;
 }
 
+static const me_core_attention *core_of_attention(const void *self)
+{
+    const me_attention *attention = self;
+    return &attention->core_attention;
+}
+
 static void create_latent_attention(me_nn *nn, me_module_id parent,
                                     int32_t number, void *self)
 {
-    (void)number;
-    me_multi_latent_attention_create(nn, parent, self);
+    me_multi_latent_attention_create(nn, parent, number, self);
 }
 
 static me_tensor *run_latent_attention(me_nn *nn, void *self, me_tensor *x,
@@ -61,6 +65,12 @@ static me_parameter *latent_attention_bias(const void *self)
 {
     const me_multi_latent_attention *attention = self;
     return attention->linear_proj.bias;
+}
+
+static const me_core_attention *core_of_latent_attention(const void *self)
+{
+    const me_multi_latent_attention *attention = self;
+    return &attention->core_attention;
 }
 
 static void fini_latent_attention(me_engine *e, void *self)
@@ -118,6 +128,7 @@ static const me_mixer attention_mixer = {
     .create = create_attention,
     .forward = run_attention,
     .bias = attention_bias,
+    .core_attention = core_of_attention,
     .fini = fini_attention,
 };
 
@@ -126,6 +137,7 @@ static const me_mixer latent_attention_mixer = {
     .create = create_latent_attention,
     .forward = run_latent_attention,
     .bias = latent_attention_bias,
+    .core_attention = core_of_latent_attention,
     .fini = fini_latent_attention,
 };
 
@@ -136,6 +148,7 @@ static const me_mixer fused_latent_attention_mixer = {
     .create = create_latent_attention,
     .forward = run_latent_attention,
     .bias = latent_attention_bias,
+    .core_attention = core_of_latent_attention,
     .fini = fini_latent_attention,
 };
 

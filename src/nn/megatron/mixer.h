@@ -8,7 +8,7 @@
 #ifndef MEMEST_NN_MEGATRON_MIXER_H
 #define MEMEST_NN_MEGATRON_MIXER_H
 
-#include "nn/nn.h"
+#include "nn/megatron/core_attention.h"
 
 /** What a mixer works on besides its input. */
 typedef struct me_mixer_inputs {
@@ -16,7 +16,7 @@ typedef struct me_mixer_inputs {
     me_tensor *angles; /**< of the rotary embedding, or NULL */
 } me_mixer_inputs;
 
-/** One kind of mixer; every member is there. */
+/** One kind of mixer; every member is there but where NULL is allowed. */
 typedef struct me_mixer {
     size_t size;          /**< of a module of its kind, bytes */
     bool can_have_norm;   /**< its first linear layer is the only reader of the
@@ -31,6 +31,8 @@ typedef struct me_mixer {
                           const me_mixer_inputs *inputs);
     /** That bias, or NULL. */
     me_parameter *(*bias)(const void *self);
+    /** Its core attention, borrowed; NULL: it is none. */
+    const me_core_attention *(*core_attention)(const void *self);
     /** Let go of what it holds beside its parameters. */
     void (*fini)(me_engine *e, void *self);
 } me_mixer;

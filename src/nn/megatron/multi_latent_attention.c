@@ -335,6 +335,7 @@ static void set_turns(me_multi_latent_attention *a)
 }
 
 void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
+                                      int32_t number,
                                       me_multi_latent_attention *attention)
 {
     const me_model_config *c = &nn->config->model;
@@ -343,7 +344,7 @@ void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
         me_module_add_as(nn->e, parent, "self_attention",
                          fuses_down_projections(nn) ? "FusedMLASelfAttention"
                                                     : "MLASelfAttention");
-    me_core_attention_create(nn, a->module, &a->core_attention);
+    me_core_attention_create(nn, a->module, number, &a->core_attention);
     a->rotary_pos_emb = me_engine_alloc(nn->e, 1, sizeof *a->rotary_pos_emb);
     if (a->rotary_pos_emb == NULL) {
         return;

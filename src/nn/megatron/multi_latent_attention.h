@@ -39,6 +39,7 @@ typedef struct me_multi_latent_attention {
 
 /** The module and its parameters below @p parent, in Megatron's order. */
 void me_multi_latent_attention_create(me_nn *nn, me_module_id parent,
+                                      int32_t number,
                                       me_multi_latent_attention *attention);
 
 /** Let go of what a layer holds beside its parameters; one that was never

@@ -7,10 +7,13 @@
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/flash_attention.h"
+#include "ops/flash_attn.h"
 #include "ops/matmul.h"
+#include "ops/reduce.h"
 #include "ops/softmax.h"
 #include "ops/te_fused_attention.h"
 #include "ops/view.h"
+#include "tensor/autograd.h"
 #include "tensor/launch.h"
 
 /** Are the three interleaved views of one projection, a head's query, key and
@@ -46,48 +49,30 @@ static bool prepare(me_nn *nn, me_tensor *const given[3], me_tensor *dense[3])
     return is_one;
 }
 
-static bool is_flash(const me_nn *nn)
+/** Heads beside each other: (s, b, a u). */
+static me_tensor *join_heads(me_engine *e, me_tensor *y)
 {
-    return nn->config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
+    const uint64_t width = me_size_mul(me_dim(y, 2), me_dim(y, 3));
+    return me_view(e, y, ME_SHAPE(me_dim(y, 0), me_dim(y, 1), width));
 }
 
-/** flash-attn takes the rows of one sample after the other: of several samples
- *  its inputs and its output are copied (FlashAttention.forward()). */
-static bool is_turned(const me_nn *nn, const me_tensor *query)
-{
-    return is_flash(nn) && me_dim(query, 1) > 1;
-}
-
-/** Inputs as the kernel takes them: interleaved ones are copied for flash-attn, and
- *  where ranks share a sequence. @return whether they are interleaved */
-static bool prepare_for_kernel(me_nn *nn, me_tensor *const given[3],
-                               me_tensor *dense[3])
-{
-    const bool is_one = prepare(nn, given, dense);
-    if (!is_flash(nn) && context_ranks(nn) == 1) {
-        return is_one;
-    }
-    for (int i = 0; i < 3; i++) {
-        dense[i] = is_turned(nn, given[0]) ? me_clone(nn->e, dense[i])
-                                           : me_contiguous(nn->e, dense[i]);
-    }
-    return false;
-}
-
-/** FusedAttention.forward(), or flash-attn's with cuDNN's kernel in its place. */
+/** FusedAttention.forward(). Interleaved inputs are copied where ranks share a
+ *  sequence. */
 static me_tensor *fused(me_nn *nn, me_tensor *const given[3], me_tensor *offset)
 {
     me_engine *e = nn->e;
     me_tensor *dense[3] = {NULL, NULL, NULL};
-    const me_te_attention_spec spec = {
-        .is_interleaved = prepare_for_kernel(nn, given, dense)};
+    const me_te_attention_spec spec = {.is_interleaved =
+                                           prepare(nn, given, dense)};
+    for (int i = 0; i < 3 && context_ranks(nn) > 1; i++) {
+        dense[i] = me_contiguous(e, dense[i]);
+    }
     if (offset != NULL) {
         offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
     }
-    me_tensor *y = context_ranks(nn) > 1
-                       ? me_te_context_attention(nn, dense, offset)
-                       : me_te_fused_attention(e, dense, offset, &spec);
-    return is_turned(nn, given[0]) ? me_rebind(e, y, me_clone(e, y)) : y;
+    return context_ranks(nn) > 1
+               ? me_te_context_attention(nn, dense, offset)
+               : me_te_fused_attention(e, dense, offset, &spec);
 }
 
 me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
@@ -95,10 +80,79 @@ me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    me_tensor *y = fused(nn, qkv, offset);
-    const uint64_t width = me_size_mul(me_dim(y, 2), me_dim(y, 3));
-    return me_leave(e, frame,
-                    me_view(e, y, ME_SHAPE(me_dim(y, 0), me_dim(y, 1), width)));
+    return me_leave(e, frame, join_heads(e, fused(nn, qkv, offset)));
+}
+
+/** `x.transpose(0, 1).contiguous()`, shown as (s, b, a, d) again. */
+static me_tensor *turn(me_engine *e, me_tensor *x)
+{
+    me_tensor *rows =
+        me_contiguous(e, me_transpose(e, x, 0, 1)); // (b, s, a, d)
+    return me_transpose(e, rows, 0, 1);
+}
+
+/** _pad_qkv_head_dim(): values get as many columns as queries, or the other way
+ *  round. */
+static void pad_heads(me_engine *e, me_tensor *qkv[3])
+{
+    const uint64_t query = me_dim(qkv[0], 3);
+    const uint64_t value = me_dim(qkv[2], 3);
+    for (int i = 0; i < 2 && query < value; i++) {
+        qkv[i] = me_pad_heads(e, qkv[i], value - query);
+    }
+    if (value < query) {
+        qkv[2] = me_pad_heads(e, qkv[2], query - value);
+    }
+}
+
+/** The samples of a micro-batch one after the other, as flash-attn takes them; one
+ *  kernel turns interleaved queries, keys and values of 128 columns. */
+static void turn_for_flash(me_engine *e, bool is_interleaved, me_tensor *qkv[3])
+{
+    enum {
+        PREPARED_HEAD_SIZE = 128,
+        LEAST_PREPARED_ROWS = 512
+    };
+
+    const uint64_t rows = me_size_mul(me_dim(qkv[0], 0), me_dim(qkv[0], 1));
+    if (is_interleaved && me_dim(qkv[0], 3) == PREPARED_HEAD_SIZE &&
+        rows >= LEAST_PREPARED_ROWS) {
+        me_te_prepare_for_flash(e, qkv);
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        qkv[i] = turn(e, qkv[i]);
+    }
+}
+
+/** _trim_output(): what is left of heads that were padded, copied. */
+static me_tensor *trim(me_engine *e, me_tensor *y, uint64_t head_size)
+{
+    return me_contiguous(e, me_slice(e, y, 3, 0, head_size));
+}
+
+/** FlashAttention.forward(). */
+static me_tensor *flash(me_nn *nn, me_tensor *const given[3])
+{
+    me_engine *e = nn->e;
+    const uint64_t value_head_size = me_dim(given[2], 3);
+    me_tensor *qkv[3] = {NULL, NULL, NULL};
+    const bool is_interleaved = prepare(nn, given, qkv);
+    pad_heads(e, qkv);
+    turn_for_flash(e, is_interleaved, qkv);
+    me_tensor *y =
+        context_ranks(nn) > 1
+            ? me_te_context_attention(nn, qkv, NULL)
+            : me_flash_attn(e, qkv, nn->config->model.attention_dropout);
+    y = me_contiguous(e, y);
+    return me_dim(y, 3) > value_head_size ? trim(e, y, value_head_size) : y;
+}
+
+me_tensor *me_te_attention_flash(me_nn *nn, me_tensor *const qkv[3])
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    return me_leave(e, frame, join_heads(e, flash(nn, qkv)));
 }
 
 static me_tensor *integers(me_engine *e, const char *op, uint64_t rows,
@@ -248,19 +302,56 @@ static me_tensor *context_of(me_engine *e, me_tensor *probs, me_tensor *value)
 
 /** FusedScaleMaskSoftmax. @param offset  or NULL */
 static me_tensor *softmax_of(me_nn *nn, me_tensor *scores, me_tensor *mask,
-                             me_tensor *offset)
+                             me_tensor *offset, bool is_windowed)
 {
     if (offset != NULL) {
         return softmax_with_offset(nn, scores, mask, offset);
     }
     return has_softmax_kernel(nn, scores)
                ? me_scaled_masked_softmax(nn->e, scores)
-               : torch_softmax(nn, scores, mask, true);
+               : torch_softmax(nn, scores, mask, !is_windowed);
 }
 
-/** UnfusedDotProductAttention.forward(). */
-static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask,
-                          me_tensor *offset)
+static const me_op amax_op = {"amax", .node = "AmaxBackward0"};
+
+/** `torch.amax(scores, dim=(0, 2, 3))`: (a). The scores live on with its node. */
+static me_tensor *largest_of(me_engine *e, me_tensor *scores)
+{
+    const me_dtype dtype = (me_dtype)scores->dtype;
+    const uint64_t a = me_dim(scores, 1);
+    me_node *node = me_record1(e, &amax_op, scores);
+    me_tensor *largest = me_empty(e, amax_op.event, dtype, ME_SHAPE(a));
+    me_reduce_to(e, scores, a, dtype == ME_DTYPE_BFLOAT16 ? 2 : sizeof(float));
+    me_save(e, node, 0, scores);
+    me_save(e, node, 1, largest);
+    return me_output(e, node, largest);
+}
+
+/** TEDotProductAttention.forward(): the largest of all micro-batches, of which the
+ *  graph goes. */
+static void keep_largest(me_engine *e, me_tensor *of_batch, me_tensor **kept)
+{
+    if (!me_engine_is_ok(e)) {
+        return;
+    }
+    me_tensor *largest = me_detach(e, of_batch);
+    me_drop(e, of_batch);
+    if (*kept == NULL) {
+        *kept = me_retain(largest);
+        return;
+    }
+    me_tensor *both = me_empty_like(e, "maximum", largest);
+    me_clear(e, kept);
+    *kept = me_retain(both);
+    me_drop(e, both);
+    me_drop(e, largest);
+}
+
+/** UnfusedDotProductAttention.forward(). @param largest_out  where the spec asks
+ *  for largest scores, a variable of the running frame */
+static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3],
+                          const me_te_unfused_spec *spec, me_tensor *offset,
+                          me_tensor **largest_out)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
@@ -268,31 +359,43 @@ static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3], me_tensor *mask,
     me_tensor *key = qkv[1];
     me_tensor *value = qkv[2];
     const uint64_t a = me_dim(query, 2);
-    me_tensor *full = full_mask(e, me_dim(query, 0), mask);
+    me_tensor *full = full_mask(e, me_dim(query, 0), spec->mask);
     if (me_dim(key, 2) != a) {
         key = me_repeat_heads(e, key, a / me_dim(key, 2));
         value = me_repeat_heads(e, value, a / me_dim(value, 2));
         me_name_last(e, full); // an argument behind them
     }
     me_tensor *scores = scores_of(e, query, key);
-    me_tensor *probs = softmax_of(nn, scores, full, offset);
+    if (spec->max_logits != NULL) {
+        scores = me_masked_fill_in_place(e, scores, full);
+        *largest_out = largest_of(e, scores);
+    }
+    me_tensor *probs = softmax_of(nn, scores, full, offset, spec->is_windowed);
     me_tensor *dropped =
         me_dropout(e, probs, nn->config->model.attention_dropout);
     probs = me_rebind(e, probs, dropped);
     me_tensor *context = context_of(e, probs, value);
-    return me_leave(e, frame, context);
+    me_leave_with(e, frame, *largest_out == NULL ? 1 : 2,
+                  (me_tensor *[]){context, *largest_out});
+    return context;
 }
 
 me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
-                                   me_tensor *mask, me_tensor *offset)
+                                   const me_te_unfused_spec *spec)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     me_tensor *dense[3] = {NULL, NULL, NULL};
+    me_tensor *offset = spec->offset;
     (void)prepare(nn, qkv, dense);
     if (offset != NULL) {
         offset = me_view(e, offset, ME_SHAPE(1, me_dim(offset, 0), 1, 1));
         offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
     }
-    return me_leave(e, frame, unfused(nn, dense, mask, offset));
+    me_tensor *largest = NULL;
+    me_tensor *y = unfused(nn, dense, spec, offset, &largest);
+    if (largest != NULL) {
+        keep_largest(e, largest, spec->max_logits);
+    }
+    return me_leave(e, frame, y);
 }

@@ -17,11 +17,20 @@
 me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
                                  me_tensor *offset);
 
-/** UnfusedDotProductAttention: products, and TE's masked softmax or PyTorch's.
- *
- *  @param mask    that the loader made, or NULL
- *  @param offset  of the softmax, (a), or NULL */
+/** FlashAttention: the package flash-attn. */
+me_tensor *me_te_attention_flash(me_nn *nn, me_tensor *const qkv[3]);
+
+/** How unfused attention runs. */
+typedef struct me_te_unfused_spec {
+    me_tensor *mask;        /**< that the loader made, or NULL */
+    me_tensor *offset;      /**< of the softmax, (a), or NULL */
+    bool is_windowed;       /**< the mask is not causal alone */
+    me_tensor **max_logits; /**< largest scores of each head so far, (a), owned;
+                                 NULL: nobody asks for them */
+} me_te_unfused_spec;
+
+/** UnfusedDotProductAttention: products, and TE's masked softmax or PyTorch's. */
 me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
-                                   me_tensor *mask, me_tensor *offset);
+                                   const me_te_unfused_spec *spec);
 
 #endif /* MEMEST_NN_MEGATRON_TE_ATTENTION_H */

@@ -3,7 +3,7 @@
 
 #include "nn/megatron/te_exchange.h"
 #include "nn/megatron/te_state.h"
-#include "ops/te_fused_attention.h"
+#include "ops/flash_attn.h"
 #include "tensor/autograd.h"
 
 enum {
@@ -14,6 +14,34 @@ enum {
     HEADS_SAVED_OFFSET
 };
 
+static bool is_flash(const me_nn *nn)
+{
+    return nn->config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH;
+}
+
+void me_te_context_kernel(me_nn *nn, me_tensor *const qkv[3], me_te_mask mask,
+                          me_te_attention_made *made_out)
+{
+    if (is_flash(nn)) {
+        me_flash_attn_forward(nn->e, qkv, mask,
+                              nn->config->model.attention_dropout, made_out);
+    } else {
+        me_te_fused_forward(nn->e, qkv, mask, made_out);
+    }
+}
+
+void me_te_context_kernel_backward(me_nn *nn, me_tensor *const qkv[3],
+                                   const me_tensor *offset, me_te_mask mask,
+                                   me_tensor **gx)
+{
+    if (is_flash(nn)) {
+        me_flash_attn_backward(nn->e, qkv, mask, gx);
+    } else {
+        me_te_fused_backward(nn->e, qkv, offset,
+                             &(me_te_attention_spec){.mask = mask}, gx);
+    }
+}
+
 static void heads_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
@@ -21,9 +49,9 @@ static void heads_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_tensor *dout = gy[0];
     me_te_exchange(&nn, ME_GROUP_CONTEXT, ME_TE_TO_HEADS, 1, &dout);
     me_tensor *made[4] = {NULL};
-    me_te_fused_backward(
-        e, &node->saved[HEADS_SAVED_QKV], node->saved[HEADS_SAVED_OFFSET],
-        &(me_te_attention_spec){.is_interleaved = false}, made);
+    me_te_context_kernel_backward(&nn, &node->saved[HEADS_SAVED_QKV],
+                                  node->saved[HEADS_SAVED_OFFSET],
+                                  ME_TE_MASK_CAUSAL, made);
     for (int i = 0; i < 3; i++) {
         gx[i] = made[i];
     }
@@ -60,7 +88,7 @@ me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3],
     me_te_exchange(nn, ME_GROUP_CONTEXT, ME_TE_TO_HEADS, 3, local);
     me_tensor *part = offset == NULL ? NULL : select_offset(nn, offset);
     me_te_attention_made made;
-    me_te_fused_forward(e, local, ME_TE_MASK_CAUSAL, &made);
+    me_te_context_kernel(nn, local, ME_TE_MASK_CAUSAL, &made);
     me_tensor *y = made.output;
     me_te_exchange(nn, ME_GROUP_CONTEXT, ME_TE_TO_ROWS, 1, &y);
     for (uint32_t i = 0; i < 3; i++) {

@@ -15,6 +15,7 @@
 #define MEMEST_NN_MEGATRON_TE_CONTEXT_H
 
 #include "nn/nn.h"
+#include "ops/te_fused_attention.h"
 
 /**
  * AttnFuncWithCPAnd…: each way by `parallel.cp_comm_type`.
@@ -43,6 +44,16 @@ me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3],
 /** AttnFuncWithCPAndQKVOA2A: heads are dealt out. */
 me_tensor *me_te_context_heads(me_nn *nn, me_tensor *const qkv[3],
                                me_tensor *offset);
+/** @} */
+
+/** @name The kernel that the job's attention has, as me_te_fused_forward() and
+ *  me_te_fused_backward() run cuDNN's
+ *  @{ */
+void me_te_context_kernel(me_nn *nn, me_tensor *const qkv[3], me_te_mask mask,
+                          me_te_attention_made *made_out);
+void me_te_context_kernel_backward(me_nn *nn, me_tensor *const qkv[3],
+                                   const me_tensor *offset, me_te_mask mask,
+                                   me_tensor **gx);
 /** @} */
 
 #endif /* MEMEST_NN_MEGATRON_TE_CONTEXT_H */

@@ -78,7 +78,7 @@ static void forward_half(me_nn *nn, me_tensor *const qkv[3],
     const uint8_t stream = me_stream_set(e, streams[i]);
     parts_of(nn, qkv, all, i, parts);
     me_te_full_cu_seqlens(nn, me_dim(qkv[0], 1), me_dim(parts[1], 0));
-    me_te_fused_forward(e, parts, ME_TE_MASK_CAUSAL, made);
+    me_te_context_kernel(nn, parts, ME_TE_MASK_CAUSAL, made);
     me_stream_set(e, stream);
     me_leave_with(e, frame, 3,
                   (me_tensor *[]){made->output, made->rng, made->statistics});
@@ -93,9 +93,8 @@ static void backward_half(me_nn *nn, me_node *node, me_tensor *const all[2],
     me_tensor *parts[3] = {NULL, NULL, NULL};
     const uint8_t stream = me_stream_set(e, streams[i]);
     parts_of(nn, &node->saved[GATHER_SAVED_QKV], all, i, parts);
-    me_te_fused_backward(e, parts, NULL,
-                         &(me_te_attention_spec){.is_interleaved = false},
-                         gradients_out);
+    me_te_context_kernel_backward(nn, parts, NULL, ME_TE_MASK_CAUSAL,
+                                  gradients_out);
     me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(gradients_out[0]));
     for (int k = 1; k < 3; k++) {
         me_launch_kernel(e, ME_KERNEL_ACCUMULATE, me_numel(gradients_out[k]),

@@ -160,7 +160,7 @@ static void forward_step(const ring *r, me_tensor *const qkv[3], int32_t step,
     const section of = section_of(r, step);
     parts_of(e, qkv[0], buffer, (me_shape[]){qkv[1]->shape, qkv[2]->shape}, of,
              parts);
-    me_te_fused_forward(e, parts, mask_of(of), made);
+    me_te_context_kernel(r->nn, parts, mask_of(of), made);
     kept[n++] = made->output;
     kept[n++] = made->rng;
     kept[n++] = made->statistics;
@@ -345,8 +345,7 @@ static void step_back(const way_back *w, int32_t i, me_tensor *made_out[3])
     go_round(&w->r, (me_dtype)buffer->dtype, is_one ? elements : 2 * elements,
              true);
     parts_of(e, w->node->saved[RING_SAVED_QUERY], buffer, w->shapes, of, parts);
-    me_te_fused_backward(
-        e, parts, NULL, &(me_te_attention_spec){.mask = mask_of(of)}, made_out);
+    me_te_context_kernel_backward(w->r.nn, parts, NULL, mask_of(of), made_out);
     for (int k = 0; k < 3; k++) {
         me_launch_kernel(e, ME_KERNEL_ACCUMULATE, me_numel(made_out[k]),
                          3 * me_bytes(made_out[k]));

@@ -82,11 +82,13 @@ void me_repeats_init(me_trainer *t)
     r->n_microbatches = t->spec->pipeline.microbatches;
     // What defer_embedding_wgrad_compute keeps of a micro-batch outlives it; what
     // goes to the host depends on which micro-batch it is; what a replayed graph
-    // holds has no events.
+    // holds has no events; largest scores are compared with those before.
     r->is_off = t->spec->runs_all_rounds || !t->wrapper->can_repeat ||
                 t->config->train.defer_embedding_wgrad_compute ||
                 t->config->train.cuda_graph_impl != ME_CUDA_GRAPH_NONE ||
-                t->config->offload.fine_grained || !me_script_can_tell(t->e) ||
+                t->config->offload.fine_grained || t->config->model.qk_clip ||
+                t->config->model.log_max_attention_logit ||
+                !me_script_can_tell(t->e) ||
                 !me_communicate_can_repeat(t->comm);
     if (r->is_off) {
         return;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "nn/megatron/fine_offload.h"
 #include "ops/reduce.h"
+#include "parallel/moe_layers.h"
 #include "tensor/launch.h"
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/combined_1f1b.h"
@@ -90,6 +92,14 @@ static void empty_cache(me_trainer *t, int32_t level)
     }
 }
 
+/** clip_qk() (core/optimizer/qk_clip.py). */
+static void clip_qk(me_trainer *t)
+{
+    for (int32_t i = 0; i < t->spec->n_chunks; i++) {
+        me_gpt_clip_qk(&t->chunks[i]);
+    }
+}
+
 /** train_step() and training_log(). */
 static void train_step(me_trainer *t)
 {
@@ -106,6 +116,7 @@ static void train_step(me_trainer *t)
     me_temporary(e, "rerun_state_machine", 4);
     empty_cache(t, 1);
     const bool has_stepped = me_optimizer_step(t);
+    clip_qk(t);
     empty_cache(t, 2);
     me_reduce_losses(t);
     me_point(e, iteration_names[t->iteration][1]);
@@ -138,6 +149,23 @@ static bool captures_layers(const me_config *config)
            config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE;
 }
 
+/** NULL: no layer has a window. */
+static const bool *find_windows(me_engine *e, const me_config *config)
+{
+    const int32_t n = config->model.num_layers;
+    if (!config->model.window_attention) {
+        return NULL;
+    }
+    bool *is_windowed = me_engine_alloc(e, (size_t)n, sizeof *is_windowed);
+    const me_status status =
+        is_windowed == NULL
+            ? ME_OK
+            : me_window_layers_read(config->model.window_attn_skip_freq, n,
+                                    NULL, is_windowed);
+    ME_ASSERT(status == ME_OK); // check_backend() has read them
+    return status == ME_OK ? is_windowed : NULL;
+}
+
 void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
                      const me_communicators *comm)
 {
@@ -157,6 +185,7 @@ void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
         .graphs = captures_layers(spec->config) ? &t->graphs : NULL,
         .moe = &t->moe,
         .is_moe_layer = spec->is_moe_layer,
+        .is_window_layer = find_windows(e, spec->config),
         .routing = spec->routing,
         .main_grads = &t->main_grads,
         .fine_offload = me_fine_offload_create(

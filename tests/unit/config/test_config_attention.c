@@ -9,7 +9,9 @@
 #define LATENT                                                                 \
     TE "model.multi_latent_attention=true "                                    \
        "model.position_embedding_type=rope "
-#define SINK TE "model.softmax_type=learnable "
+#define BARE   "impl.flash_attn=none "
+#define WINDOW "model.window_attention=true model.attention_dropout=0.1 "
+#define SINK   TE "model.softmax_type=learnable "
 
 enum {
     A100 = 80,
@@ -26,17 +28,33 @@ static const struct {
     const char *refused; /**< NULL: it is not */
 } cases[] = {
     {TE, H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
-    {TE, A100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE, A100, ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {TE BARE, A100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE "impl.flash_attn=2", H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE "impl.attention_backend=flash", H100, ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {TE "impl.attention_backend=fused", A100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {TE "impl.flash_attn=2 model.kv_channels=264", H100,
+     ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "impl.flash_attn=2 model.kv_channels=256", L40S,
+     ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "impl.flash_attn=2 train.params_dtype=float32", A100,
+     ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "impl.flash_attn=2 " WINDOW, H100, ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {TE "model.qk_clip=true", H100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "model.log_max_attention_logit=true impl.flash_attn=2", A100,
+     ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {TE, 75, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {TE "model.kv_channels=256", H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
-    {TE "model.kv_channels=192", A100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE BARE "model.kv_channels=192", A100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {TE "model.kv_channels=256", L40S, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {TE "model.kv_channels=256", B200, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {TE "model.kv_channels=264", H100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {TE "model.kv_channels=100", H100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {TE "train.deterministic_mode=true", H100, ME_CORE_ATTENTION_TE_FUSED,
      NULL},
-    {TE "train.deterministic_mode=true", A100, ME_CORE_ATTENTION_TE_UNFUSED,
+    {TE BARE "train.deterministic_mode=true", A100,
+     ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE "train.deterministic_mode=true", A100, ME_CORE_ATTENTION_TE_FLASH,
      NULL},
     {TE "train.deterministic_mode=true", B200, ME_CORE_ATTENTION_TE_FUSED,
      NULL},
@@ -48,11 +66,11 @@ static const struct {
     {SINK "train.deterministic_mode=true", H100, ME_CORE_ATTENTION_TE_UNFUSED,
      NULL},
     {TE "model.window_attention=true", H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
-    {TE "model.window_attention=true model.attention_dropout=0.1", H100,
-     ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {TE WINDOW, H100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {LATENT, H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
     {LATENT, B200, ME_CORE_ATTENTION_TE_FUSED, NULL},
-    {LATENT, A100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {LATENT BARE, A100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+    {LATENT, A100, ME_CORE_ATTENTION_TE_FLASH, NULL},
     {LATENT "model.qk_head_dim=96", H100, ME_CORE_ATTENTION_TE_UNFUSED, NULL},
     {LATENT "model.qk_head_dim=32 model.v_head_dim=64", H100,
      ME_CORE_ATTENTION_TE_FUSED, NULL},
@@ -60,16 +78,16 @@ static const struct {
      ME_CORE_ATTENTION_TE_FUSED,
      "impl.core_attention = te_fused needs cuDNN's"},
     {TE "model.kv_channels=256 impl.attention_backend=fused", A100,
-     ME_CORE_ATTENTION_TE_FUSED, "no attention is left"},
+     ME_CORE_ATTENTION_TE_UNFUSED, "no attention is left"},
     {TE "model.kv_channels=256 impl.attention_backend=flash", A100,
-     ME_CORE_ATTENTION_TE_FUSED, NULL},
+     ME_CORE_ATTENTION_TE_FLASH, NULL},
     {TE "train.deterministic_mode=true impl.attention_backend=flash "
         "parallel.context=2",
-     A100, ME_CORE_ATTENTION_TE_FUSED, NULL},
-    {TE "impl.attention_backend=flash", 75, ME_CORE_ATTENTION_TE_FUSED,
+     A100, ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {TE "impl.attention_backend=flash", 75, ME_CORE_ATTENTION_TE_UNFUSED,
      "no attention is left"},
-    {TE "model.kv_channels=256 parallel.context=2", A100,
-     ME_CORE_ATTENTION_TE_FUSED, "parallel.context over 1 needs cuDNN's"},
+    {TE BARE "model.kv_channels=256 parallel.context=2", A100,
+     ME_CORE_ATTENTION_TE_UNFUSED, "parallel.context over 1 needs cuDNN's"},
 };
 
 static void test_attention__by_job_and_card(void **state)
@@ -98,6 +116,55 @@ static void test_attention__by_job_and_card(void **state)
     }
 }
 
+/* A window keeps dropout from cuDNN's kernel in its own layers alone. */
+static void test_attention__by_layer(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *frequency;
+        me_core_attention_kind kind;
+        me_core_attention_kind within;
+    } rows[] = {
+        {"2", ME_CORE_ATTENTION_TE_FUSED, ME_CORE_ATTENTION_TE_UNFUSED},
+        {"1", ME_CORE_ATTENTION_TE_FUSED, ME_CORE_ATTENTION_TE_FUSED},
+        {"9", ME_CORE_ATTENTION_TE_UNFUSED, ME_CORE_ATTENTION_TE_UNFUSED},
+        {"[1]*9", ME_CORE_ATTENTION_TE_UNFUSED, ME_CORE_ATTENTION_TE_UNFUSED},
+        {"[0]+[1]*9", ME_CORE_ATTENTION_TE_FUSED, ME_CORE_ATTENTION_TE_UNFUSED},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        me_diag diag = {0};
+        me_config *config = job_with(TE WINDOW);
+        assert_int_equal(me_config_set(config, "model.window_attn_skip_freq",
+                                       rows[i].frequency, &diag),
+                         ME_OK);
+        assert_int_equal(me_config_finish(config, 1, &diag), ME_OK);
+        assert_string_equal(diag.text, "");
+        assert_int_equal(config->impl.core_attention, rows[i].kind);
+        assert_int_equal(config->impl.window_attention, rows[i].within);
+        me_config_destroy(config);
+    }
+}
+
+/* clip_qk() looks for what Transformer Engine's attention alone keeps, below
+ * Float16Module. */
+static void test_attention__largest_scores_are_refused(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        "impl.transformer=local model.qk_clip=true",
+        TE "model.log_max_attention_logit=true train.params_dtype=float32",
+    };
+    for (size_t i = 0; i < COUNT_OF(jobs); i++) {
+        me_diag diag = {0};
+        me_config *config = job_with(jobs[i]);
+        assert_int_equal(me_config_finish(config, 1, &diag), ME_ERR_CONFIG);
+        assert_non_null(strstr(diag.text, "Megatron-LM stops"));
+        me_config_destroy(config);
+    }
+}
+
 /* One back end alone is asked for, and it does not take the job on any card. */
 static void test_attention__none_is_left(void **state)
 {
@@ -108,6 +175,9 @@ static void test_attention__none_is_left(void **state)
         TE "impl.attention_backend=flash train.params_dtype=float32",
         TE "impl.attention_backend=fused model.window_attention=true "
            "model.attention_dropout=0.1",
+        TE "impl.attention_backend=fused model.attention_dropout=0.1 "
+           "model.window_attention=true model.window_attn_skip_freq=2",
+        TE "impl.attention_backend=flash model.qk_clip=true",
     };
     for (size_t i = 0; i < COUNT_OF(jobs); i++) {
         me_diag diag = {0};
@@ -122,6 +192,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention__by_job_and_card),
+        cmocka_unit_test(test_attention__by_layer),
+        cmocka_unit_test(test_attention__largest_scores_are_refused),
         cmocka_unit_test(test_attention__none_is_left),
     };
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);

@@ -104,7 +104,13 @@ static const struct {
     {{"--cuda-graph-scope", "mlp", "--external-cuda-graph"},
      offsetof(me_config, modelled)},
     {{"--window-attn-skip-freq", "2", "--window-size", "64,0"},
+     offsetof(me_config, modelled)},
+    {{"--flash-attention-version", "3", "--attention-backend", "flash"},
+     offsetof(me_config, not_modelled)},
+    {{"--flash-attention-version", "2", "--attention-backend", "flash"},
      offsetof(me_config, no_effect)},
+    {{"--qk-clip"}, offsetof(me_config, modelled)},
+    {{"--qk-clip-alpha", "0.4", "--qk-clip"}, offsetof(me_config, no_effect)},
 };
 
 static void test_graphs__flags(void **state)

@@ -201,7 +201,7 @@ static const char *const list_cases[][3] = {
     {"--bf16 --initial-loss-scale 1024", "--initial-loss-scale", "no effect"},
     {"--attention-backend flash", "--attention-backend", "no effect"},
     {"--transformer-impl transformer_engine --attention-backend flash",
-     "--attention-backend", "not modelled"},
+     "--attention-backend", "modelled"},
     {"--use-torch-fsdp2 --untie-embeddings-and-output-weights",
      "--use-torch-fsdp2", "modelled"},
     {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "

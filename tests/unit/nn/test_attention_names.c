@@ -34,7 +34,7 @@ static const char *run_core(test_model *m, me_tensor *const qkv[3])
 {
     me_engine *e = m->nn.e;
     me_core_attention core = {.module = ME_NO_MODULE};
-    me_core_attention_create(&m->nn, ME_NO_MODULE, &core);
+    me_core_attention_create(&m->nn, ME_NO_MODULE, 0, &core);
     const me_frame frame = me_enter(e);
     const bool grad = me_grad_enable(e, false);
     for (int i = 0; i < 2; i++) { /* the first run makes what stays */
@@ -137,7 +137,7 @@ static void test_attention_names__fused_rotary(void **state)
     m.config.train.apply_rope_fusion = true;
     m.config.impl.core_attention = ME_CORE_ATTENTION_SDPA_FLASH;
     me_attention attention = {.module = ME_NO_MODULE};
-    me_attention_create(&m.nn, ME_NO_MODULE, &attention);
+    me_attention_create(&m.nn, ME_NO_MODULE, 0, &attention);
     me_parameters_to_device(&m.nn);
     me_parameters_to_half(&m.nn);
     me_tensor *x = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(6, 2, 16));
@@ -165,7 +165,7 @@ static void test_attention_names__norms_of_queries_and_keys(void **state)
     m.config.model.qk_layernorm = true;
     m.config.impl.core_attention = ME_CORE_ATTENTION_SDPA_FLASH;
     me_attention attention = {.module = ME_NO_MODULE};
-    me_attention_create(&m.nn, ME_NO_MODULE, &attention);
+    me_attention_create(&m.nn, ME_NO_MODULE, 0, &attention);
     me_parameters_to_device(&m.nn);
     me_parameters_to_half(&m.nn);
     me_tensor *x = test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(6, 2, 16));

@@ -53,7 +53,7 @@ static void init(test_model *m, me_multi_latent_attention *attention)
     c->model.kv_lora_rank = c->model.v_head_dim = 3;
     c->model.qk_head_dim = 2;
     c->impl.core_attention = ME_CORE_ATTENTION_UNFUSED;
-    me_multi_latent_attention_create(&m->nn, ME_NO_MODULE, attention);
+    me_multi_latent_attention_create(&m->nn, ME_NO_MODULE, 0, attention);
 }
 
 static void fini(test_model *m, me_multi_latent_attention *attention)
@@ -100,7 +100,7 @@ static void test_latent__norms_of_latents(void **state)
     init(&m, &attention);
     m.config.model.qk_layernorm = true;
     me_multi_latent_attention normed = {.module = 0};
-    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &normed);
+    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, 0, &normed);
     assert_int_equal(normed.q_layernorm.weight->numel, 4);
     assert_int_equal(normed.kv_layernorm.weight->numel, 3);
     assert_int_equal(normed.kv_layernorm.weight->index, m.parameters.count - 1);
@@ -123,7 +123,7 @@ static void test_latent__fused_rotary_kernels(void **state)
     m.config.parallel.context = 1;
     me_multi_latent_attention fused = {.module = 0};
     me_engine *e = m.nn.e;
-    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &fused);
+    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, 0, &fused);
     me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 1, 6));
     me_tensor *mask = test_tensor(e, ME_DTYPE_BOOL, ME_SHAPE(1, 1, 4, 4));
     (void)me_test_events_take(&m.events);
@@ -154,7 +154,7 @@ static void test_latent__no_query_latent(void **state)
     m.config.model.q_lora_rank = 0;
     me_multi_latent_attention direct = {.module = 0};
     (void)me_test_events_take(&m.events);
-    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &direct);
+    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, 0, &direct);
     EXPECT_EVENTS(&m.events, "+72 +4 +4 -4 +4 +8 -8 -4 +4 +4 -4 -4 "
                              "+72 -72 +96 +60 +60");
     assert_null(direct.linear_q_down_proj.weight);
@@ -175,12 +175,12 @@ static void test_latent__layers_of_transformer_engine(void **state)
     m.config.model.qk_layernorm = true;
     me_multi_latent_attention normed = {.module = 0};
     (void)me_test_events_take(&m.events);
-    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &normed);
+    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, 0, &normed);
     EXPECT_EVENTS(&m.events, "+72 +4 +4 -4 +4 +8 -8 -4 +4 +4 -4 -4 "
                              "+72 -72 +48 +8 +64 +60 +6 +60");
     m.config.model.mla_down_proj_fusion = true;
     me_multi_latent_attention fused = {.module = 0};
-    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, &fused);
+    me_multi_latent_attention_create(&m.nn, ME_NO_MODULE, 0, &fused);
     EXPECT_EVENTS(&m.events, "+72 +4 +4 -4 +4 +8 -8 -4 +4 +4 -4 -4 "
                              "+72 -72 +12 +108 +8 +64 +6 +60");
     assert_null(fused.linear_kv_down_proj.weight);

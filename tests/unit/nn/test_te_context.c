@@ -204,22 +204,50 @@ static void test_context__one_level(void **state)
 }
 
 /* Of two samples flash-attn takes the rows of the first before those of the second:
- * queries of 60 bytes, keys and values of 20, output of 60, each once more. */
-static void test_context__flash_attn_turns_samples(void **state)
+ * queries of 120 bytes, keys and values of 40, output of 120, each once more;
+ * log-sum-exps 4 · 2 · 3 · 2 = 48, random state 16. The way back: three
+ * gradients, row sums 4 · 2 · 3 · 128 = 3,072, sums of the queries' gradients
+ * 4 · 2 · 128 · 3 · 32 = 98,304, and those of keys and values of every head,
+ * 120. Leaves copy gradients whose rows are in another order. */
+static void test_context__flash_attn(void **state)
 {
     (void)state;
     test_model m;
     test_model_init(&m, 1);
-    m.config.impl.attention_backend = ME_ATTENTION_BACKEND_FLASH;
     me_engine *e = m.nn.e;
-    me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(1, 2, 3, 5)),
-                               me_test_leaf(e, ME_SHAPE(1, 2, 1, 5)),
-                               me_test_leaf(e, ME_SHAPE(1, 2, 1, 5))};
+    me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(2, 2, 3, 5)),
+                               me_test_leaf(e, ME_SHAPE(2, 2, 1, 5)),
+                               me_test_leaf(e, ME_SHAPE(2, 2, 1, 5))};
     (void)me_test_events_take(&m.events);
-    me_tensor *y = me_te_attention_fused(&m.nn, qkv, NULL);
-    EXPECT_EVENTS(&m.events, "+60 +20 +20 +60 +16 +256 +24 -256 +60");
+    me_tensor *y = me_te_attention_flash(&m.nn, qkv);
+    EXPECT_EVENTS(&m.events, "+120 +40 +40 +120 +48 +16 +120");
     assert_string_equal(test_backward(&m.events, y),
-                        "+60 +20 +20 +520 -520 -60 -20 -20 -60 -24 -16");
+                        "+120 +40 +40 +3072 +98304 +120 +120 -120 -120 -98304 "
+                        "-3072 -120 -40 -40 -120 -48 -16 "
+                        "+40 -40 +40 -40 +120 -120");
+    test_model_fini(&m);
+}
+
+/* Of one sample nothing is copied; heads of 8 columns of queries and 4 of values,
+ * which are padded to 64 bytes and cut to 32 again. */
+static void test_context__flash_attn_pads_values(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_engine *e = m.nn.e;
+    const me_frame frame = me_enter(e);
+    const bool grad = me_grad_enable(e, false);
+    me_tensor *const qkv[3] = {
+        test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(2, 1, 2, 8)),
+        test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(2, 1, 2, 8)),
+        test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(2, 1, 2, 4))};
+    (void)me_test_events_take(&m.events);
+    me_tensor *y = me_te_attention_flash(&m.nn, qkv);
+    EXPECT_EVENTS(&m.events, "+64 +64 +16 +16 -16 -16 +32 -64 -64");
+    assert_int_equal(me_dim(y, 2), 8);
+    me_grad_enable(e, grad);
+    me_leave(e, frame, NULL);
     test_model_fini(&m);
 }
 
@@ -232,7 +260,8 @@ int main(void)
         cmocka_unit_test(test_context__gather),
         cmocka_unit_test(test_context__heads_with_an_offset),
         cmocka_unit_test(test_context__one_level),
-        cmocka_unit_test(test_context__flash_attn_turns_samples),
+        cmocka_unit_test(test_context__flash_attn),
+        cmocka_unit_test(test_context__flash_attn_pads_values),
     };
     return cmocka_run_group_tests_name("te_context", tests, NULL, NULL);
 }

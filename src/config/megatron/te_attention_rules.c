@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
+#include "config/megatron/megatron_rules.h"
+#include "parallel/moe_layers.h"
+
+#include <string.h>
+
+/* Which attention Transformer Engine takes for a job's layers on a card:
+ * get_attention_backend() and nvte_get_fused_attn_backend() of 2.17.1 with cuDNN
+ * 9.19, which PyTorch 2.11 has, for training. */
+
+enum {
+    MOST_HEAD_SIZE = 256
+};
+
+/** Ten times a card's compute capability. */
+enum {
+    AMPERE = 80,
+    HOPPER = 90,
+    BLACKWELL = 100,
+    CONSUMER_BLACKWELL = 120
+};
+
+/** Head sizes of a core attention. */
+typedef struct heads {
+    uint64_t query;
+    uint64_t value;
+} heads;
+
+static heads heads_of(const me_config *config)
+{
+    const me_model_config *m = &config->model;
+    return (heads){.query = m->query_head_size,
+                   .value = m->multi_latent_attention ? m->v_head_dim
+                                                      : m->kv_channels};
+}
+
+static bool uses_te(const me_config *config)
+{
+    return config->impl.transformer == ME_TRANSFORMER_ENGINE;
+}
+
+static bool is_deterministic(const me_config *config)
+{
+    const char *allows =
+        me_config_variable(config, "NVTE_ALLOW_NONDETERMINISTIC_ALGO");
+    return config->train.deterministic_mode ||
+           (allows != NULL && strcmp(allows, "0") == 0);
+}
+
+/** TEDotProductAttention asks for `return_max_logit`. */
+static bool returns_max_logit(const me_config *config)
+{
+    return config->model.qk_clip || config->model.log_max_attention_logit;
+}
+
+/** Does cuDNN's kernel take the job on some card: half precision, heads of a
+ *  multiple of 8 columns, at most 256, no dropout within a window? Before 9.21 it
+ *  gives no largest scores. */
+static bool can_be_fused(const me_config *config, bool is_windowed)
+{
+    const heads h = heads_of(config);
+    return config->train.params_dtype != ME_DTYPE_FLOAT32 && h.query % 8 == 0 &&
+           h.value % 8 == 0 && h.query <= MOST_HEAD_SIZE &&
+           h.value <= MOST_HEAD_SIZE && !returns_max_logit(config) &&
+           !(is_windowed && config->model.attention_dropout > 0.0);
+}
+
+static bool can_be_fused_on(const me_config *config, uint64_t capability)
+{
+    const heads h = heads_of(config);
+    const bool is_small = h.query <= 128 && h.value <= 128;
+    const bool is_latent = h.query == 192 && h.value == 128;
+    if (capability < AMPERE) {
+        return false;
+    }
+    if (capability < HOPPER) {
+        return is_small && !is_deterministic(config);
+    }
+    if (capability < BLACKWELL) {
+        return is_latent || h.query == h.value || h.query < 128 ||
+               h.value < 128;
+    }
+    return (is_small || is_latent) &&
+           (!is_deterministic(config) ||
+            (capability < CONSUMER_BLACKWELL &&
+             config->model.attention_dropout <= 0.0));
+}
+
+/** cuDNN has no deterministic gradient of a softmax with an offset. */
+static bool is_refused(const me_config *config)
+{
+    return is_deterministic(config) &&
+           config->model.softmax_type != ME_SOFTMAX_VANILLA;
+}
+
+/** flash-attn 2 pads values to the queries' heads. */
+static bool can_be_flash(const me_config *config, uint64_t capability)
+{
+    const heads h = heads_of(config);
+    const uint64_t d = h.query > h.value ? h.query : h.value;
+    const bool takes_wide = capability == AMPERE || capability == HOPPER ||
+                            capability == BLACKWELL ||
+                            capability == CONSUMER_BLACKWELL;
+    return config->impl.flash_attn != ME_FLASH_ATTN_NONE &&
+           capability >= AMPERE &&
+           config->train.params_dtype != ME_DTYPE_FLOAT32 && d % 8 == 0 &&
+           d <= MOST_HEAD_SIZE && (d <= 192 || takes_wide) &&
+           config->model.softmax_type == ME_SOFTMAX_VANILLA &&
+           !returns_max_logit(config);
+}
+
+static bool allows(const me_config *config, me_attention_backend backend)
+{
+    return config->impl.attention_backend == ME_ATTENTION_BACKEND_AUTO ||
+           config->impl.attention_backend == backend;
+}
+
+/** @return false: no attention is left */
+static bool choose(const me_config *config, uint64_t capability,
+                   bool is_windowed, me_core_attention_kind *kind_out)
+{
+    const bool is_fused = allows(config, ME_ATTENTION_BACKEND_FUSED) &&
+                          can_be_fused(config, is_windowed) &&
+                          can_be_fused_on(config, capability) &&
+                          !is_refused(config);
+    const bool is_flash = allows(config, ME_ATTENTION_BACKEND_FLASH) &&
+                          can_be_flash(config, capability);
+    *kind_out = is_fused && (!is_flash || capability >= HOPPER)
+                    ? ME_CORE_ATTENTION_TE_FUSED
+                : is_flash ? ME_CORE_ATTENTION_TE_FLASH
+                           : ME_CORE_ATTENTION_TE_UNFUSED;
+    return is_fused || is_flash || allows(config, ME_ATTENTION_BACKEND_UNFUSED);
+}
+
+/** Layers with a window, and layers without one. */
+typedef struct layers {
+    bool has_window;
+    bool has_none;
+} layers;
+
+static me_status read_layers(const me_config *config, me_diag *diag,
+                             layers *layers_out)
+{
+    const int32_t n = config->model.num_layers;
+    *layers_out = (layers){.has_none = true};
+    if (!config->model.window_attention || n < 1) {
+        return ME_OK;
+    }
+    bool *is_windowed = me_alloc((size_t)n, sizeof *is_windowed, "windows");
+    if (is_windowed == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for windows");
+    }
+    const me_status status = me_window_layers_read(
+        config->model.window_attn_skip_freq, n, diag, is_windowed);
+    layers_out->has_none = false;
+    for (int32_t i = 0; status == ME_OK && i < n; i++) {
+        layers_out->has_window = layers_out->has_window || is_windowed[i];
+        layers_out->has_none = layers_out->has_none || !is_windowed[i];
+    }
+    me_free(is_windowed);
+    return status;
+}
+
+/** Megatron-LM asks for one back end alone, and it is none for the job. */
+static me_status fail_backend(const me_config *config, me_diag *diag)
+{
+    return me_fail(
+        diag, ME_ERR_CONFIG,
+        "impl.attention_backend = %s (--attention-backend) does not "
+        "go with the job's type, heads, window, dropout, largest scores or "
+        "determinism on this card: Transformer Engine stops, since no "
+        "attention is left",
+        me_choice_word(me_attention_backend_choices,
+                       (int)config->impl.attention_backend));
+}
+
+/** The back ends of both kinds of layers, of which a job without layers of the
+ *  one has that of the other. */
+static me_status choose_both(me_config *config, uint64_t capability,
+                             me_diag *diag)
+{
+    layers l;
+    const me_status status = read_layers(config, diag, &l);
+    if (status != ME_OK) {
+        return status;
+    }
+    me_core_attention_kind kinds[2] = {ME_CORE_ATTENTION_TE_UNFUSED,
+                                       ME_CORE_ATTENTION_TE_UNFUSED};
+    const bool is_left[2] = {choose(config, capability, false, &kinds[0]),
+                             choose(config, capability, true, &kinds[1])};
+    config->impl.core_attention = l.has_none ? kinds[0] : kinds[1];
+    config->impl.window_attention =
+        l.has_window ? kinds[1] : config->impl.core_attention;
+    return (!l.has_none || is_left[0]) && (!l.has_window || is_left[1])
+               ? ME_OK
+               : fail_backend(config, diag);
+}
+
+void me_config_derive_attention(me_config *config)
+{
+    const bool needs_flash =
+        me_config_is_set(config, "impl.core_attention")
+            ? config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH
+            : config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
+    if (!me_config_is_set(config, "impl.flash_attn") && uses_te(config) &&
+        needs_flash) {
+        config->impl.flash_attn = ME_FLASH_ATTN_2;
+    }
+    if (me_config_is_set(config, "impl.core_attention")) {
+        config->impl.window_attention = config->impl.core_attention;
+    } else if (!uses_te(config)) {
+        config->impl.core_attention = ME_CORE_ATTENTION_UNFUSED;
+        config->impl.window_attention = ME_CORE_ATTENTION_UNFUSED;
+    } else { // what fails is said by check_backend()
+        me_diag diag = {.status = ME_OK};
+        (void)choose_both(config, HOPPER, &diag);
+    }
+}
+
+/** Would either kind of layers take flash-attn, if it were there? */
+static bool would_be_flash(const me_config *config, uint64_t capability)
+{
+    me_config other = *config;
+    other.impl.flash_attn = ME_FLASH_ATTN_2;
+    me_diag diag = {.status = ME_OK};
+    return choose_both(&other, capability, &diag) == ME_OK &&
+           (other.impl.core_attention == ME_CORE_ATTENTION_TE_FLASH ||
+            other.impl.window_attention == ME_CORE_ATTENTION_TE_FLASH);
+}
+
+/** Nothing in a job says whether flash-attn is there. */
+static me_status assume_flash_attn(me_config *config, uint64_t capability,
+                                   me_diag *diag)
+{
+    if (me_config_is_set(config, "impl.flash_attn") ||
+        me_config_is_set(config, "impl.core_attention") ||
+        !would_be_flash(config, capability)) {
+        return ME_OK;
+    }
+    return me_config_assume(
+        config, diag,
+        config->impl.flash_attn == ME_FLASH_ATTN_NONE
+            ? "flash-attn is not installed, which Transformer Engine would "
+              "take here: --set impl.flash_attn=2 if it is"
+        : config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH
+            ? "flash-attn is installed, in version 2 alone"
+            : "flash-attn is installed, in version 2 alone, which Transformer "
+              "Engine prefers on this card: --set impl.flash_attn=none if it "
+              "is not");
+}
+
+me_status me_config_settle_attention(me_config *config, uint64_t capability,
+                                     me_diag *diag)
+{
+    const me_core_attention_kind kind = config->impl.core_attention;
+    if (!uses_te(config)) {
+        return ME_OK;
+    }
+    if (capability >= AMPERE && capability < HOPPER &&
+        !me_config_is_set(config, "impl.flash_attn")) {
+        config->impl.flash_attn =
+            ME_FLASH_ATTN_2; // as NVIDIA's containers have
+    }
+    const bool is_given = me_config_is_set(config, "impl.core_attention");
+    if (is_given && (kind != ME_CORE_ATTENTION_TE_FUSED ||
+                     can_be_fused_on(config, capability))) {
+        return ME_OK;
+    }
+    const me_status status =
+        is_given ? ME_OK : choose_both(config, capability, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    if (is_given ||
+        (config->parallel.context > 1 &&
+         config->impl.core_attention == ME_CORE_ATTENTION_TE_UNFUSED)) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "%s needs cuDNN's attention or flash-attn, which Transformer "
+            "Engine does not take for these heads, or determinism, on a card "
+            "of compute capability %.1f",
+            config->parallel.context > 1 ? "parallel.context over 1"
+                                         : "impl.core_attention = te_fused",
+            (double)capability / 10);
+    }
+    return assume_flash_attn(config, capability, diag);
+}
+
+static bool is_te(me_core_attention_kind kind)
+{
+    return kind == ME_CORE_ATTENTION_TE_FUSED ||
+           kind == ME_CORE_ATTENTION_TE_UNFUSED ||
+           kind == ME_CORE_ATTENTION_TE_FLASH;
+}
+
+/** Modules and core attention are of one implementation. */
+static me_status check_core_attention(const me_config *config, me_diag *diag)
+{
+    const me_core_attention_kind kind = config->impl.core_attention;
+    if (is_te(kind) && !uses_te(config)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_fused, te_unfused or te_flash "
+                       "needs impl.transformer = transformer_engine");
+    }
+    if (!is_te(kind) && uses_te(config)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = unfused or sdpa_flash needs "
+                       "impl.transformer = local; Transformer Engine's are "
+                       "te_fused, te_unfused and te_flash");
+    }
+    return ME_OK;
+}
+
+/** What was given, and no kernel does. */
+static me_status check_given(const me_config *config, me_diag *diag)
+{
+    const me_core_attention_kind kind = config->impl.core_attention;
+    if (!me_config_is_set(config, "impl.core_attention")) {
+        return ME_OK;
+    }
+    if (kind == ME_CORE_ATTENTION_TE_FUSED &&
+        !can_be_fused(config, config->model.window_attention)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_fused needs "
+                       "train.params_dtype = bfloat16 or float16, heads of "
+                       "a multiple of 8 columns up to 256, no dropout within "
+                       "a window and no largest scores: use te_unfused");
+    }
+    if (kind == ME_CORE_ATTENTION_TE_FUSED && is_refused(config)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s does not go with "
+                       "impl.core_attention = te_fused where "
+                       "model.softmax_type is not vanilla: use te_unfused",
+                       config->train.deterministic_mode
+                           ? "train.deterministic_mode = true"
+                           : "NVTE_ALLOW_NONDETERMINISTIC_ALGO=0");
+    }
+    if (kind == ME_CORE_ATTENTION_TE_FLASH && !can_be_flash(config, HOPPER)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_flash needs impl.flash_attn = "
+                       "2, train.params_dtype = bfloat16 or float16, heads of "
+                       "a multiple of 8 columns up to 256, no largest scores "
+                       "and model.softmax_type = vanilla");
+    }
+    return ME_OK;
+}
+
+static me_status check_backend(const me_config *config, me_diag *diag)
+{
+    layers l;
+    me_core_attention_kind kind = ME_CORE_ATTENTION_TE_UNFUSED;
+    const me_status status = read_layers(config, diag, &l);
+    if (status != ME_OK || !uses_te(config) ||
+        me_config_is_set(config, "impl.core_attention")) {
+        return status;
+    }
+    if ((l.has_none && !choose(config, HOPPER, false, &kind)) ||
+        (l.has_window && !choose(config, HOPPER, true, &kind))) {
+        return fail_backend(config, diag);
+    }
+    return config->parallel.context > 1 &&
+                   config->impl.window_attention != config->impl.core_attention
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "model.attention_dropout does not go with windows of "
+                         "some layers under parallel.context over 1, where "
+                         "Transformer Engine has no other attention for them")
+               : ME_OK;
+}
+
+/** clip_qk() asks TEDotProductAttention for its largest scores, of the module below
+ *  Float16Module. */
+static me_status check_largest_scores(const me_config *config, me_diag *diag)
+{
+    const char *option = config->model.qk_clip
+                             ? "model.qk_clip = true (--qk-clip)"
+                             : "model.log_max_attention_logit = true "
+                               "(--log-max-attention-logit)";
+    return returns_max_logit(config) &&
+                   (!uses_te(config) ||
+                    config->train.params_dtype == ME_DTYPE_FLOAT32)
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "%s: Megatron-LM stops after the first step, since "
+                         "it needs impl.transformer = transformer_engine and "
+                         "train.params_dtype = bfloat16 or float16",
+                         option)
+               : ME_OK;
+}
+
+me_rule *const me_attention_rules[] = {
+    check_core_attention, check_given, check_backend,
+    check_largest_scores, NULL,
+};
