@@ -73,8 +73,7 @@ Assumed:
 
 One test is more than 1 % off, `mcore_te_tp2_pp1_resume_torch_dist_cp2_nondeterministic`:
 its copy that resumes from a kept checkpoint has the same flags and 12.75 MiB less, as
-memest says. Tests with context parallelism ask for flash-attn, in whose place memest has
-cuDNN's kernels and flash-attn's copies of inputs and outputs. The two that are 0.3 % off,
+memest says. Tests with context parallelism ask for flash-attn. The two that are 0.3 % off,
 `7b_tp1_pp4_memory_speed` and `mcore_te_tp1_pp4_vp1`, have values of 29 May 2026. From 21 May on the micro-batches
 that Megatron-LM keeps for a rerun held their tensors on the card (commit 5e4fc931ba),
 until it kept copies without them (bf32f4415e, 6 July): mask, labels and loss mask of
@@ -89,17 +88,15 @@ The same on A100, whose values are those of October 2025:
 |---|---|---|---|---|---|---|
 """
 A100_NOTES = """
-What is off by 1 to 2.3 % is attention. Before Hopper Transformer Engine prefers
-flash-attn where it is installed, as in these containers; without it, it takes cuDNN's
-kernels (*fused*), as memest does. flash-attn keeps its output, and the projection after
-it a copy with the batch behind the sequence: `2·s·b·h/t` bytes of a layer more, in the
-7 B test 33,554,432 of each of its 32 layers, 58,368 bytes less than the difference. memest
-has it where the flags ask for it (*flash*), as all with context parallelism do, and does
-not model that nothing asks (`not_modelled.md`). Unfused tests, and those that recompute whole
-layers or have one sample in a micro-batch, whose copy is the output itself, do not have
-it. In the two tests with fused cross entropy the PyTorch of October 2025 kept more of
-the logits; H100's values are newer. So are they of deferred products of the output
-layer: the unfused test of A100 has 25,821,184 bytes, that layer's weight, and 3 MiB less.
+Before Hopper Transformer Engine prefers flash-attn where it is installed, as in these
+containers and by memest's assumption (*flash*); the others ask for unfused attention.
+flash-attn keeps its output, and the projection after it a copy with the batch behind the
+sequence: in the 7 B test 33,554,432 bytes of each of its 32 layers more than with cuDNN's
+kernels (`--set impl.flash_attn=none`), without which it would be 1.85 % off. What remains
+are remainders of blocks that fell to other requests, whole MiB, as on H100. In the two
+tests with fused cross entropy the PyTorch of October 2025 kept more of the logits; H100's
+values are newer. So are they of deferred products of the output layer: the unfused test
+of A100 has 25,821,184 bytes, that layer's weight, and 3 MiB less.
 """
 EXPERTS_TEXT = """
 ## Megatron-LM's functional tests with experts
@@ -265,9 +262,8 @@ def rows(run, card, jobs, limits, worst):
         first, most = map(int, job[card].split())
         ours = ask(run, card, job)
         off.append(abs(ours[1] / most - 1))
-        kind = "unfused" if "--attention-backend unfused" in job["args"] else "fused"
-        shown = "flash" if "--attention-backend flash" in job["args"] else kind
-        name = "" if card == "h100" else f" {shown} |"
+        kind = "unfused" if "--attention-backend unfused" in job["args"] else "flash"
+        name = "" if card == "h100" else f" {kind} |"
         lines.append(f"| {job['job'].removeprefix('gpt3_')} |{name} {first:,} | "
                      f"{ours[0] - first:+,} | {most:,} | {ours[1] - most:+,} | "
                      f"{100 * (ours[1] / most - 1):+.2f} % |")
