@@ -13,7 +13,8 @@
  *  its parts are then taken from it. */
 #define ME_IMPORTABLE_LIST(X)                                                  \
     X(ME_IMPORTABLE_NONE, "none", "none")                                      \
-    X(ME_IMPORTABLE_TE, "transformer_engine", "Transformer Engine")
+    X(ME_IMPORTABLE_TE, "transformer_engine", "Transformer Engine")            \
+    X(ME_IMPORTABLE_APEX, "apex", "Apex")
 
 typedef enum me_importable {
     ME_IMPORTABLE_LIST(ME_CHOICE_CONSTANT)

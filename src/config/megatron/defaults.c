@@ -88,6 +88,12 @@ static me_status assume_importable(me_config *config, me_diag *diag)
                          "is PyTorch's, the gradients' norm Megatron-LM's own "
                          "(impl.importable = transformer_engine: its)");
     }
+    if (config->impl.importable == ME_IMPORTABLE_APEX) {
+        return me_config_assume(config, diag,
+                                "Apex can be imported, and Transformer Engine "
+                                "cannot: the gradients' norm and, if fused, "
+                                "the optimizer are Apex's");
+    }
     static const char *const parts[2][2] = {
         {"nothing is its", "the gradients' norm and the optimizer are its"},
         {"the last norm is its",

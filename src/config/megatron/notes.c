@@ -119,6 +119,13 @@ static bool has_other_params_norm(const me_config *config)
             config->parallel.torch_fsdp2 || config->parallel.megatron_fsdp);
 }
 
+/** FusedLayerNorm, which local layers take from Apex; it has no RMSNorm. */
+static bool has_norms_of_apex(const me_config *config)
+{
+    return config->impl.importable == ME_IMPORTABLE_APEX &&
+           config->model.normalization == ME_NORMALIZATION_LAYER_NORM;
+}
+
 /** Modules get their memory later then, one after the other. */
 static bool has_meta_device(const me_config *config)
 {
@@ -200,6 +207,8 @@ static const struct {
     {"parallel.init_model_with_meta_device", "--init-model-with-meta-device",
      has_meta_device, "initialisation away from the GPU, less in set-up",
      ME_LOWER(SMALL)},
+    {"impl.importable", NULL, has_norms_of_apex,
+     "Apex's norms; PyTorch's are estimated", ME_EITHER(SMALL)},
     {"model.window_attention", "--window-size", has_other_window,
      "attention within a window; full attention is estimated", ME_EITHER(SOME)},
     {"train.cuda_graph_impl", "--cuda-graph-impl", has_full_graph,

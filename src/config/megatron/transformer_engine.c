@@ -43,7 +43,8 @@ static bool needs_te(const me_config *config)
             config->impl.optimizer == ME_OPTIMIZER_FUSED);
 }
 
-/** Megatron-LM takes Transformer Engine's optimizers wherever it can import it
+/** Megatron-LM takes Transformer Engine's optimizers wherever it can import it, and
+ *  Apex's, of which those are copies, where it can import that alone
  *  (core/optimizer/__init__.py). */
 void me_config_derive_implementation(me_config *config)
 {
@@ -53,7 +54,7 @@ void me_config_derive_implementation(me_config *config)
     }
     me_config_derive_attention(config);
     if (!me_config_is_set(config, "impl.optimizer") &&
-        config->impl.importable == ME_IMPORTABLE_TE) {
+        config->impl.importable != ME_IMPORTABLE_NONE) {
         config->impl.optimizer = ME_OPTIMIZER_FUSED;
     }
 }
@@ -116,20 +117,22 @@ static me_status check_version(const me_config *config, me_diag *diag)
                          config->impl.te_version, measured_versions[0]);
 }
 
-/** What a job has that cannot be without Transformer Engine. */
+/** What a job has that cannot be without Transformer Engine, or Apex in its place. */
 static me_status check_importable(const me_config *config, me_diag *diag)
 {
     const struct {
         bool is_there;
+        bool is_of_apex;
         const char *what;
     } parts[] = {
-        {uses_te(config), "impl.transformer = transformer_engine"},
-        {config->impl.optimizer == ME_OPTIMIZER_FUSED,
+        {uses_te(config), false, "impl.transformer = transformer_engine"},
+        {config->impl.optimizer == ME_OPTIMIZER_FUSED, true,
          "impl.optimizer = fused"},
-        {config->optimizer.precision_aware, "optimizer.precision_aware = true"},
-        {has_fused_rope(config),
+        {config->optimizer.precision_aware, false,
+         "optimizer.precision_aware = true"},
+        {has_fused_rope(config), false,
          "train.apply_rope_fusion = true (--no-rope-fusion: false)"},
-        {config->train.gradient_accumulation_fusion,
+        {config->train.gradient_accumulation_fusion, false,
          "train.gradient_accumulation_fusion = true "
          "(--no-gradient-accumulation-fusion: false), which is modelled with "
          "Transformer Engine's dummies alone"},
@@ -137,9 +140,13 @@ static me_status check_importable(const me_config *config, me_diag *diag)
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].is_there &&
-            config->impl.importable == ME_IMPORTABLE_NONE) {
+            (config->impl.importable == ME_IMPORTABLE_NONE ||
+             (config->impl.importable == ME_IMPORTABLE_APEX &&
+              !parts[i].is_of_apex))) {
             return me_fail(diag, ME_ERR_CONFIG,
-                           "impl.importable = none does not go with %s",
+                           "impl.importable = %s does not go with %s",
+                           me_choice_word(me_importable_choices,
+                                          (int)config->impl.importable),
                            parts[i].what);
         }
     }

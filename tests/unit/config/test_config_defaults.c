@@ -132,6 +132,8 @@ static void test_defaults__what_is_given(void **state)
          ME_CORE_ATTENTION_UNFUSED, ME_OPTIMIZER_TORCH_FOREACH},
         {"impl.transformer=local impl.importable=transformer_engine " UNFUSED,
          ME_TRANSFORMER_LOCAL, ME_CORE_ATTENTION_UNFUSED, ME_OPTIMIZER_FUSED},
+        {"impl.transformer=local impl.importable=apex " UNFUSED,
+         ME_TRANSFORMER_LOCAL, ME_CORE_ATTENTION_UNFUSED, ME_OPTIMIZER_FUSED},
         {"impl.transformer=local impl.optimizer=torch_foreach",
          ME_TRANSFORMER_LOCAL, ME_CORE_ATTENTION_UNFUSED,
          ME_OPTIMIZER_TORCH_FOREACH},

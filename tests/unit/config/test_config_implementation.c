@@ -40,6 +40,12 @@ static const char *const rules[][2] = {
     {"impl.importable=none train.gradient_accumulation_fusion=true",
      "does not go with train.gradient_accumulation_fusion = true"},
     {"impl.importable=none", ""},
+    {"impl.importable=apex", ""},
+    {"impl.importable=apex impl.optimizer=fused", ""},
+    {"impl.importable=apex impl.transformer=transformer_engine",
+     "impl.importable = apex does not go with impl.transformer"},
+    {"impl.importable=apex train.gradient_accumulation_fusion=true",
+     "impl.importable = apex does not go with train.gradient_accumulation_"},
 };
 
 static void test_implementation__rules(void **state)

@@ -58,6 +58,7 @@ static void test_rows__final_norms(void **state)
         const me_backend *backend;
     } cases[] = {
         {ME_TRANSFORMER_LOCAL, ME_IMPORTABLE_NONE, 0, &me_local_backend},
+        {ME_TRANSFORMER_LOCAL, ME_IMPORTABLE_APEX, 0, &me_local_backend},
         {ME_TRANSFORMER_LOCAL, ME_IMPORTABLE_TE, 0, &me_te_backend},
         {ME_TRANSFORMER_LOCAL, ME_IMPORTABLE_TE, 2, &me_local_backend},
         {ME_TRANSFORMER_ENGINE, ME_IMPORTABLE_TE, 0, &me_te_backend},
