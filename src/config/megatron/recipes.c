@@ -309,14 +309,16 @@ static size_t length_of_model(const char *recipe)
 }
 
 /** A recipe whose model nobody knows, or of which something is not modelled. */
-static me_status check_model(const reading *r, const char *model, me_diag *diag)
+static me_status check_model(const reading *r, const me_config *config,
+                             const char *model, me_diag *diag)
 {
     me_str known = {0};
     const char *lacks = me_known_model_lacks(model);
     const bool is_known = me_known_model(model, &known);
     const bool has_memory = me_str_status(&known) == ME_OK;
     me_str_fini(&known);
-    if (is_known || !has_memory) {
+    if (is_known || !has_memory ||
+        me_config_is_set(config, "model.num_layers")) {
         return ME_OK; // who reads the model says that there was none
     }
     return lacks != NULL
@@ -365,7 +367,7 @@ static me_status read_yaml(const reading *r, me_config *config, me_diag *diag)
         append_setting(&yaml, r->keys[i], r->lengths[i], r->values[i],
                        r->sizes[i]);
     }
-    me_status status = check_model(r, model, diag);
+    me_status status = check_model(r, config, model, diag);
     if (status == ME_OK) {
         status = me_str_status(&yaml) == ME_OK
                      ? me_megatron_read_yaml(config, where, me_str_text(&yaml),

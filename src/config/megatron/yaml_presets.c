@@ -6,6 +6,7 @@
 #include "config/megatron/dumped_values.h"
 #include "config/megatron/megatron_leaves.h"
 #include "config/megatron/trainers.h"
+#include "config/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,7 +259,8 @@ static me_status take_recipe(gathering *g)
             recipe = recipe == NULL ? leaf : recipe;
         }
     }
-    bool is_known = recipe == NULL;
+    bool is_known = // or the model was given beside
+        recipe == NULL || me_config_is_set(g->config, "model.num_layers");
     me_status status = ME_OK;
     for (const char *at = is_known ? "" : recipe->values[0];
          status == ME_OK && !is_known && *at != '\0';) {
