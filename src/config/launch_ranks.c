@@ -25,7 +25,7 @@ typedef struct counted {
  * them. Behind them Torque's, LSF's and what memest sets for a batch script. */
 static const counted counts[] = {
     {"SLURM_NTASKS", offsetof(me_launch_ranks, slurm.ranks)},
-    {"SLURM_NPROCS", offsetof(me_launch_ranks, slurm.ranks)},
+    {"SLURM_NPROCS", offsetof(me_launch_ranks, slurm_nprocs)},
     {"SLURM_NNODES", offsetof(me_launch_ranks, slurm.nodes)},
     {"SLURM_JOB_NUM_NODES", offsetof(me_launch_ranks, slurm.nodes)},
     {"SLURM_NTASKS_PER_NODE", offsetof(me_launch_ranks, slurm.per_node)},
@@ -393,6 +393,9 @@ me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
         settle_launchers, settle_world_size, settle_gpus_per_node,
         settle_card,      me_srun_say_tasks, say_unread,
     };
+    if (ranks->slurm.ranks == 0) {
+        ranks->slurm.ranks = ranks->slurm_nprocs;
+    }
     me_status status = ranks->status == ME_OK ? ME_OK
                                               : me_fail(diag, ranks->status,
                                                         "no memory for a card");

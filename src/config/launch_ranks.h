@@ -27,6 +27,8 @@ typedef struct me_launch_ranks {
     me_rank_counts torchrun;
     me_rank_counts environment;    /**< WORLD_SIZE=8 python … */
     me_rank_counts slurm;          /**< SLURM_NNODES, SLURM_NTASKS, … */
+    uint64_t slurm_nprocs;         /**< SLURM_NPROCS, its older name: where that
+                                        is not set; 0: not set either */
     me_launch_hosts hosts;         /**< of mpirun */
     me_launch_steps steps;         /**< its numbers are mpirun's */
     me_deepspeed_said deepspeed;   /**< its numbers are torchrun's */
