@@ -208,6 +208,18 @@ static const me_trainer trainer = {
 
 static const char where[] = "ms-swift's arguments";
 
+/** Letters that stand for a switch (HfArgumentParser's string_to_bool()). */
+static const char *spelled(const char *value)
+{
+    static const char *const on[] = {"t", "T", "y", "Y"};
+    static const char *const off[] = {"f", "F", "n", "N"};
+    const size_t length = strlen(value);
+    return me_is_one_of(value, length, on, sizeof on / sizeof *on) ? "true"
+           : me_is_one_of(value, length, off, sizeof off / sizeof *off)
+               ? "false"
+               : value;
+}
+
 /** A word alone means true, as Hugging Face's parser has it. */
 static me_status add_words(me_leaf_list *list, int argc,
                            const char *const *argv, me_diag *diag)
@@ -229,11 +241,14 @@ static me_status add_words(me_leaf_list *list, int argc,
             *c = '_';
         }
         at++;
-        const char *value = joined == NULL ? NULL : joined + 1;
+        const char *value = joined == NULL ? NULL : spelled(joined + 1);
         int n = 0;
         while (joined == NULL && at + n < argc &&
                strncmp(argv[at + n], "--", 2) != 0) {
             n++;
+        }
+        if (n == 1) {
+            value = spelled(argv[at]);
         }
         status =
             value != NULL ? me_leaf_list_add(list, key, &value, 1, where, diag)
