@@ -207,8 +207,10 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
      .without = "--moe-router-score-function=sigmoid|sqrtsoftplus "
                 "--moe-router-load-balancing-type=sinkhorn",
      .needs = "--moe-router-pre-softmax"},
-    {"--moe-router-group-topk>0", .needs = "--moe-router-num-groups"},
-    {"--moe-router-group-topk>0", .needs = "--num-experts"},
+    {"--moe-router-group-topk>0 --moe-router-group-topk<0",
+     .needs = "--moe-router-num-groups"},
+    {"--moe-router-group-topk>0 --moe-router-group-topk<0",
+     .needs = "--num-experts"},
     {"--no-rope-freq", .with = "--flash-decode"},
     {"--cache-mla-latents&--multi-latent-attention",
      .also = "--position-embedding-type=rope --use-rotary-position-embeddings",

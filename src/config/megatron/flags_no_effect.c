@@ -236,7 +236,7 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "evaluation runs without a tape, on no larger micro-batches"},
     {"--full-validation --multiple-validation-sets",
      .note = "more evaluation, which runs without a tape"},
-    {"--data-path:*s --phase-transition-iterations:s --split:s "
+    {"--data-path:*s --phase-transition-iterations:t --split:s "
      "--train-data-path:*s --valid-data-path:*s --test-data-path:*s "
      "--data-args-path:s --per-split-data-args-path:s "
      "--per-dataset-sequences-path:s --dataloader-fast-cache-load "
