@@ -199,6 +199,46 @@ static int step_mpirun(const me_wrapper *wrapper, char **argv, int left)
     return n < left ? n : left;
 }
 
+/** In a job of Slurm's a step's own numbers stand where those of the job were
+ *  (env_array_for_step()). */
+static void set_step(const char *option, const char *value)
+{
+    static const struct {
+        const char *option;
+        const char *variable;
+    } rows[] = {
+        {"nodes", "SLURM_NNODES"},          {"nodes", "SLURM_STEP_NUM_NODES"},
+        {"ntasks", "SLURM_NTASKS"},         {"ntasks", "SLURM_NPROCS"},
+        {"ntasks", "SLURM_STEP_NUM_TASKS"},
+    };
+
+    const bool is_number = value != NULL && value[0] != '\0' &&
+                           value[strspn(value, "0123456789")] == '\0';
+    for (size_t i = 0; is_number && getenv("SLURM_JOB_ID") != NULL &&
+                       i < sizeof rows / sizeof rows[0];
+         i++) {
+        if (strcmp(rows[i].option, option) == 0) {
+            (void)setenv(rows[i].variable, value, 1);
+        }
+    }
+}
+
+/** Where a step says no other numbers, it has those of its job. */
+static void inherit_step(void)
+{
+    static const char *const rows[][2] = {
+        {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
+        {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+        {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *value = getenv(rows[i][1]);
+        if (value != NULL) {
+            (void)setenv(rows[i][0], value, 1);
+        }
+    }
+}
+
 /** … of srun's. */
 static int step_srun(char **argv, int left)
 {
@@ -208,6 +248,9 @@ static int step_srun(char **argv, int left)
     me_slurm_read read = ME_SLURM_OPTION;
     do {
         read = me_slurm_words_next(&words);
+        if (read == ME_SLURM_OPTION) {
+            set_step(words.name, words.value);
+        }
         if (read == ME_SLURM_OPTION && strcmp(words.name, "export") == 0) {
             set_variables(words.value);
         } else if (read == ME_SLURM_OPTION &&
@@ -313,6 +356,9 @@ static int count(int argc, char **argv)
     int at = 1 + skipped;
     if (skipped < 0) {
         return around(argc, argv); // `flux alloc` and its like
+    }
+    if (wrapper != NULL && wrapper->kind == ME_WRAPPER_SRUN) {
+        inherit_step();
     }
     while (wrapper != NULL && at < argc && argv[at][0] == '-') {
         const bool is_end = strcmp(argv[at], "--") == 0;
