@@ -291,8 +291,10 @@ static bool is_started(const char *word, const char *next)
  *  them. */
 static int around(int argc, char **argv)
 {
-    static const char *const setters[] = {"-e", "--env"};
+    static const char *const setters[] = {"-e", "--env", "--env-var"};
+    static const char *const lists[] = {"apptainer", "singularity", "nsys"};
     static char bash[] = "bash";
+    const char *base = me_guise_base(argv[0]);
     const bool is_container = me_guise_is_container(argv[0]);
     if (is_container) {
         me_guise_enter_container();
@@ -305,11 +307,15 @@ static int around(int argc, char **argv)
             }
             return me_guise_start(argv + i);
         }
-        if (me_is_one_of(argv[i], length, setters, 2) &&
+        if (me_is_one_of(argv[i], length, setters, 3) &&
             (argv[i][length] == '=' || i + 1 < argc)) {
             const char *value =
                 argv[i][length] == '=' ? argv[i] + length + 1 : argv[++i];
-            me_guise_set(value, (unsigned)strlen(value));
+            if (me_is_one_of(base, strlen(base), lists, 3)) {
+                set_variables(value); // with commas between them
+            } else {
+                me_guise_set(value, (unsigned)strlen(value));
+            }
         }
     }
     return me_guise_nothing(argc, argv);
