@@ -111,6 +111,7 @@ static me_status apply_te(const me_flag_note *variable, me_diag *diag,
     } switches[] = {
         {"NVTE_ALLOW_NONDETERMINISTIC_ALGO", &te->is_deterministic},
         {"NVTE_MASKED_SOFTMAX_FUSION", &te->has_torch_softmax},
+        {"NVTE_TORCH_COMPILE", &te->is_op_by_op},
     };
 
     for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {

@@ -49,14 +49,6 @@ static bool is_without_fp8(const me_config *config, const char *name,
     return config->fp8.format == ME_FP8_NONE;
 }
 
-static bool is_without_context(const me_config *config, const char *name,
-                               const char *value)
-{
-    (void)name;
-    (void)value;
-    return config->parallel.context == 1;
-}
-
 static bool is_without_experts(const me_config *config, const char *name,
                                const char *value)
 {
@@ -191,6 +183,8 @@ MODELLED("NVTE_FWD_LAYERNORM_SM_MARGIN NVTE_BWD_LAYERNORM_SM_MARGIN "
     "how many blocks of a norm's kernel have sums of their own", NULL),
 MODELLED("NVTE_MASKED_SOFTMAX_FUSION",
     "whose softmax unfused attention has", NULL),
+MODELLED("NVTE_TORCH_COMPILE",
+    "functions between the steps of context parallelism op by op", NULL),
 NO_EFFECT("NVTE_RS_STRIDED_ATOMIC NVTE_AG_P2P_MULTI_ATOMIC NVTE_NODOUBLE "
     "NVTE_DOPIN", "how user buffers are copied, and by which cores"),
 NO_EFFECT("NVTE_BIAS_DROPOUT_FUSION NVTE_GEMM_GELU_FUSION "
@@ -201,9 +195,6 @@ NO_EFFECT("NVTE_DPA_FP8* NVTE_FP8_DPA_BWD NVTE_UnfusedDPA_Emulate_FP8",
 NO_EFFECT("NVTE_ALLOW_UNSAFE_PICKLE_EXTRA_STATE",
     "how a checkpoint's extra states are read"),
 NO_EFFECT("NVTE_JAX_*", "of JAX only"),
-{"NVTE_TORCH_COMPILE", "1", ME_VARIABLE_NOT_MODELLED,
-    "functions between the steps of context parallelism op by op",
-    ME_HIGHER(SMALL), is_without_context, NULL},
 {"NVTE_APPLY_QK_LAYER_SCALING", "0", ME_VARIABLE_NOT_MODELLED,
     "Megatron-LM stops without --apply-query-key-layer-scaling",
     ME_EITHER(SMALL), is_without_te, NULL},

@@ -102,6 +102,7 @@ typedef struct me_te_settings {
     /** @} */
     bool is_deterministic;  /**< attention never adds in any order */
     bool has_torch_softmax; /**< unfused attention has no kernel of its own */
+    bool is_op_by_op;       /**< nothing of its own is compiled */
 } me_te_settings;
 
 /** What the kernels of the simulated card look like. */

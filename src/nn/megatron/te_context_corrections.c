@@ -5,6 +5,12 @@
 #include "ops/elementwise.h"
 #include "tensor/launch.h"
 
+bool me_te_compiles(const me_nn *nn)
+{
+    return nn->config->train.torch_compile &&
+           !me_engine_card(nn->e)->te.is_op_by_op;
+}
+
 static void launch(me_engine *e, const me_tensor *x)
 {
     me_launch_kernel(e, ME_KERNEL_COMPILED, me_numel(x), 3 * me_bytes(x));
@@ -36,7 +42,7 @@ static void add_statistics(me_engine *e, const me_tensor *of_step)
 void me_te_correct_statistics(me_nn *nn, const me_tensor *statistics,
                               const me_tensor *of_step, bool is_half)
 {
-    if (!nn->config->train.torch_compile) {
+    if (!me_te_compiles(nn)) {
         add_statistics(nn->e, of_step);
         return;
     }
@@ -59,7 +65,7 @@ me_tensor *me_te_begin_output(me_nn *nn, const me_te_attention_made *of_step)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    const bool is_compiled = nn->config->train.torch_compile;
+    const bool is_compiled = me_te_compiles(nn);
     if (!is_compiled) {
         scale_output(e, of_step);
     }
@@ -76,7 +82,7 @@ void me_te_correct_output(me_nn *nn, const me_tensor *y,
                           const me_te_attention_made *of_step, bool is_half)
 {
     me_engine *e = nn->e;
-    if (!nn->config->train.torch_compile) {
+    if (!me_te_compiles(nn)) {
         const me_frame frame = me_enter(e);
         scale_output(e, of_step);
         me_launch_kernel(e, ME_KERNEL_ACCUMULATE, me_numel(of_step->output),

@@ -13,6 +13,9 @@
 #include "nn/nn.h"
 #include "ops/te_fused_attention.h"
 
+/** Are Transformer Engine's own functions compiled (its jit_fuser())? */
+bool me_te_compiles(const me_nn *nn);
+
 /**
  * flash_attn_fwd_softmax_lse_correction(), on the running stream.
  *

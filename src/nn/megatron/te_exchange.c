@@ -2,6 +2,7 @@
 #include "nn/megatron/te_exchange.h"
 
 #include "base/size.h"
+#include "nn/megatron/te_context_corrections.h"
 #include "nn/megatron/te_state.h"
 #include "ops/compiled.h"
 #include "tensor/launch.h"
@@ -14,7 +15,7 @@ static me_tensor *reorder_chunks(me_nn *nn, const char *op,
 {
     me_engine *e = nn->e;
     me_tensor *y = me_empty(e, op, (me_dtype)x->dtype, shape);
-    if (nn->config->train.torch_compile) {
+    if (me_te_compiles(nn)) {
         me_compiled_run(e, kernel, x);
     }
     me_launch_kernel(e, ME_KERNEL_STRIDED, 0, 2 * me_bytes(x));

@@ -178,7 +178,8 @@ static void test_environment_names__te_is_told(void **state)
          NULL,
          {.inference_norm_margin = 4},
          0},
-        {"NVTE_TORCH_COMPILE=0", NULL, {.is_deterministic = false}, 0},
+        {"NVTE_TORCH_COMPILE=0", NULL, {.is_op_by_op = true}, 0},
+        {"NVTE_TORCH_COMPILE=1", NULL, {.is_op_by_op = false}, 0},
         {"NVTE_BACKWARD_OVERRIDE=high_precision",
          NULL,
          {.is_deterministic = false},
@@ -205,6 +206,7 @@ static void test_environment_names__te_is_told(void **state)
                          cases[i].te.inference_norm_margin);
         assert_int_equal(te.is_deterministic, cases[i].te.is_deterministic);
         assert_int_equal(te.has_torch_softmax, cases[i].te.has_torch_softmax);
+        assert_int_equal(te.is_op_by_op, cases[i].te.is_op_by_op);
     }
 }
 
