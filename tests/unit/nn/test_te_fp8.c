@@ -215,8 +215,8 @@ static void test_fp8__weight_cache(void **state)
     fini(&t);
 }
 
-/* FSDP2 gathers a weight for each pass, which is quantised for each product: by rows,
- * and both ways in the backward, where columns go with the product. */
+/* FSDP2 gathers a weight for each pass, which is quantised for each product: by
+ * rows, and both ways in the backward, where columns go with the product. */
 static void test_fp8__weight_under_fsdp2(void **state)
 {
     (void)state;
