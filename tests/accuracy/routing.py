@@ -19,10 +19,11 @@ import os
 import re
 import sys
 
-# A matrix product of a linear layer; its last frame is the layer's forward, and
-# column-parallel layers (fc1) stand above row-parallel ones (fc2) in the file.
-LINEAR = re.compile(r"megatron/core/tensor_parallel/layers\.py:\d+:forward\|torch/amp/.*"
-                    r"\|megatron/core/tensor_parallel/layers\.py:(\d+):forward$")
+# A matrix product of a linear layer; its last frame is the layer's forward, where
+# frames reach no further, and column-parallel layers (fc1) stand above row-parallel
+# ones (fc2) in the file.
+LINEAR = re.compile(r"megatron/core/tensor_parallel/layers\.py:\d+:forward\|torch/amp/.*?"
+                    r"\|megatron/core/tensor_parallel/layers\.py:(\d+):forward(\||$)")
 MOE = re.compile(r"/moe/(token_dispatcher|moe_utils|experts)\.py:")
 EXCHANGE = "tensor_parallel/mappings.py:"
 # The same with Transformer Engine: fc1 and fc2 of one expert after the other, and
@@ -54,7 +55,9 @@ class Job:
     def __init__(self, d):
         args = d["args"]
         self.rank, self.world = d["rank"], d["world"]
-        self.is_te = d.get("attn") == "te"
+        # Local layers may run where it can be imported.
+        self.is_te = (d.get("attn") == "te"
+                      and value(args, "--transformer-impl", "") != "local")
         self.is_grouped = self.is_te and "--moe-grouped-gemm" in args
         self.is_biased = "--disable-bias-linear" not in args
         self.is_quantised = "--fp8-format" in args
@@ -144,6 +147,11 @@ def first_outputs(d, job):
                     else biased_outputs(d) if job.is_biased else grouped_outputs(d, job))
         return
     lines = column_lines(d, job)
+    own = {i for i, is_first in lines.items()
+           if is_first and not job.is_te and "/moe/experts.py:" in d["stacks"][i]}
+    if own:
+        yield from ((e[4], e[1]) for e in d["events"] if e[0] == "alloc" and e[3] in own)
+        return
     is_dispatched, is_column = False, True
     for action, size, _, stack, at, _ in d["events"]:
         if action != "alloc":
