@@ -117,7 +117,7 @@ static me_status check_version(const me_config *config, me_diag *diag)
                          config->impl.te_version, measured_versions[0]);
 }
 
-/** What a job has that cannot be without Transformer Engine, or Apex in its place. */
+/** What a job has that cannot be without Transformer Engine, or Apex for it. */
 static me_status check_importable(const me_config *config, me_diag *diag)
 {
     const struct {
