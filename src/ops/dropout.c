@@ -132,8 +132,8 @@ static const me_op fused_op =
           "CompiledFunctionBackward", .backward = fused_backward);
 
 /** AOTAutograd saves what some gradient is made of: the residual's is the incoming
- *  one, whatever was masked. So it is where a checkpoint's first run has the tape on
- *  for this step alone and there is no bias. */
+ *  one, whatever was masked. So it is where a checkpoint's first run has the tape
+ *  on for this step alone and there is no bias. */
 static bool gradient_needs_mask(const me_node *node)
 {
     return node != NULL && (node->edges[BDA_X].node != NULL ||
