@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/command.h"
 #include "app/estimate_command.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/outfile.h"
 #include "collectives/transport.h"
@@ -36,6 +37,7 @@ int main(int argc, char **argv)
     me_transport *transport = NULL;
     me_diag diag = {.status = ME_OK};
     hold_standard_streams();
+    me_heap_keep();
     if (me_transport_mpi_create(&argc, &argv, &diag, &transport) != ME_OK) {
         return fail(&diag);
     }
