@@ -11,7 +11,10 @@ import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+
+import tokens
 
 
 def read_jobs(path):
@@ -40,6 +43,15 @@ def run_once(command):
             usage.ru_maxrss, log)
 
 
+def fill_in(arguments, folder):
+    """The arguments with a file of token counts where they want one."""
+    if not any("@TOKENS@" in a for a in arguments):
+        return arguments
+    path = os.path.join(folder, "tokens.txt")
+    tokens.write(path)
+    return [a.replace("@TOKENS@", path) for a in arguments]
+
+
 def machine(memest, root):
     model = "unknown processor"
     for line in open("/proc/cpuinfo", encoding="utf-8"):
@@ -58,7 +70,7 @@ def machine(memest, root):
             f"{platform.release()}, {compiler}")
 
 
-def main():
+def main(folder):
     memest, root = sys.argv[1:3]
     runs = int(sys.argv[3]) if len(sys.argv) > 3 else 5
     jobs = read_jobs(os.path.join(os.path.dirname(__file__), "jobs.txt"))
@@ -71,6 +83,7 @@ def main():
           f"{'ranks':>6} {'programs':>8} {'events':>11} {'ns/event':>8}")
     for name in names:
         budget, arguments = jobs[name]
+        arguments = fill_in(arguments, folder)
         command = [memest, *arguments, "--log-level", "info"]
         taken = [run_once([*command, "--threads", "1"]) for _ in range(runs)]
         cpu, kib = (statistics.median(t[i] for t in taken) for i in (0, 2))
@@ -86,4 +99,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as scratch:
+        main(scratch)
