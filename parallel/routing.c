@@ -362,21 +362,20 @@ static const me_routing_rank *find_rank(const me_routing *routing, int32_t rank)
 }
 
 /** Where a row is among those of its rank if there is one for each iteration,
- *  layer and micro-batch between the first and the last. */
-static int64_t guess_row(const me_routing_place *first,
-                         const me_routing_place *last,
-                         const me_routing_place *at)
+ *  layer and micro-batch between the first and the last; else any number, as
+ *  sums of unsigned numbers are that wrap. */
+static uint64_t guess_row(const me_routing_place *first,
+                          const me_routing_place *last,
+                          const me_routing_place *at)
 {
-    const int64_t layers = (int64_t)last->layer - first->layer + 1;
-    const int64_t microbatches =
-        (int64_t)last->microbatch - first->microbatch + 1;
-    const int64_t iteration = (int64_t)at->iteration - first->iteration;
-    const int64_t layer = (int64_t)at->layer - first->layer;
-    return layers < 1 || microbatches < 1 || layer < 0 || layer >= layers ||
-                   iteration < 0 || iteration > UINT16_MAX
-               ? -1
-               : (iteration * layers + layer) * (microbatches % UINT32_MAX) +
-                     at->microbatch - first->microbatch;
+    const uint64_t layers = (uint64_t)last->layer - (uint64_t)first->layer + 1;
+    const uint64_t microbatches =
+        (uint64_t)last->microbatch - (uint64_t)first->microbatch + 1;
+    const uint64_t iteration =
+        (uint64_t)at->iteration - (uint64_t)first->iteration;
+    const uint64_t layer = (uint64_t)at->layer - (uint64_t)first->layer;
+    return (iteration * layers + layer) * microbatches +
+           (uint64_t)at->microbatch - (uint64_t)first->microbatch;
 }
 
 const uint64_t *me_routing_row_counts(const me_routing *routing,
@@ -394,8 +393,8 @@ static const me_routing_row *find(const me_routing *routing,
     }
     const me_routing_row *rows = routing->rows + rank[0].begin;
     const uint32_t n = rank[1].begin - rank[0].begin;
-    const int64_t guess = guess_row(&rows[0].at, &rows[n - 1].at, at);
-    if (guess >= 0 && guess < n && compare_places(&rows[guess].at, at) == 0) {
+    const uint64_t guess = guess_row(&rows[0].at, &rows[n - 1].at, at);
+    if (guess < n && compare_places(&rows[guess].at, at) == 0) {
         return &rows[guess];
     }
     const me_routing_row key = {.at = *at};
