@@ -57,57 +57,73 @@ static void test_rank_comms__says_what_nccl_says(void **state)
     me_call_log_destroy(log);
 }
 
+enum {
+    MEMBERS = 4,
+    OWN = 1,
+    WIDTH = 10
+};
+
+static const uint64_t rows_sent[MEMBERS] = {7, 9, 0, 2}; // not its own 9
+static const uint64_t rows_received[MEMBERS] = {1, 5, 3, 0};
+
+static void call_of_rows(me_rank_comms *comms, me_collective kind,
+                         uint64_t rows, int peer)
+{
+    if (rows > 0) {
+        assert_int_equal(me_rank_comms_call(comms, ME_GROUP_DATA, kind,
+                                            ME_DTYPE_BFLOAT16, WIDTH * rows,
+                                            peer, NULL),
+                         ME_OK);
+    }
+}
+
+static void exchange_one_by_one(me_rank_comms *comms)
+{
+    for (int k = 1; k < MEMBERS; k++) {
+        const int peer = (OWN + k) % MEMBERS;
+        call_of_rows(comms, ME_COLLECTIVE_SEND, rows_sent[peer], peer);
+        call_of_rows(comms, ME_COLLECTIVE_RECV, rows_received[peer], peer);
+    }
+}
+
+static void exchange_at_once(me_rank_comms *comms)
+{
+    assert_int_equal(me_rank_comms_exchange(comms, ME_GROUP_DATA,
+                                            ME_DTYPE_BFLOAT16, WIDTH, rows_sent,
+                                            rows_received, NULL),
+                     ME_OK);
+}
+
+/** The log of two exchanges. */
+static me_call_log *log_of(void (*exchange)(me_rank_comms *comms))
+{
+    const job j = {.tp = 1, .dp = MEMBERS, .pp = 1};
+    me_call_log *log = NULL;
+    me_rank_comms *comms = NULL;
+    assert_int_equal(me_call_log_create(&log), ME_OK);
+    assert_int_equal(me_rank_comms_create(log, OWN, job_group_of, &j, &comms),
+                     ME_OK);
+    for (int times = 0; times < 2; times++) {
+        assert_int_equal(me_rank_comms_group_call(comms, true, NULL), ME_OK);
+        exchange(comms);
+        assert_int_equal(me_rank_comms_group_call(comms, false, NULL), ME_OK);
+    }
+    me_rank_comms_destroy(comms);
+    return log;
+}
+
 /* An exchange is what its sends and receives would be, one by one. */
 static void test_rank_comms__exchanges_rows(void **state)
 {
     (void)state;
-    const job j = {.tp = 1, .dp = 4, .pp = 1};
-    const uint64_t sent[4] = {7, 9, 0, 2}; // rank 1's own are not looked at
-    const uint64_t received[4] = {1, 5, 3, 0};
-    me_call_log *logs[2] = {NULL, NULL};
-    for (int i = 0; i < 2; i++) {
-        me_rank_comms *comms = NULL;
-        assert_int_equal(me_call_log_create(&logs[i]), ME_OK);
-        assert_int_equal(
-            me_rank_comms_create(logs[i], 1, job_group_of, &j, &comms), ME_OK);
-        for (int times = 0; times < 2; times++) {
-            assert_int_equal(me_rank_comms_group_call(comms, true, NULL),
-                             ME_OK);
-            for (int k = 1; i == 0 && k < 4; k++) {
-                const int peer = (1 + k) % 4;
-                if (sent[peer] > 0) {
-                    assert_int_equal(me_rank_comms_call(
-                                         comms, ME_GROUP_DATA,
-                                         ME_COLLECTIVE_SEND, ME_DTYPE_BFLOAT16,
-                                         10 * sent[peer], peer, NULL),
-                                     ME_OK);
-                }
-                if (received[peer] > 0) {
-                    assert_int_equal(me_rank_comms_call(
-                                         comms, ME_GROUP_DATA,
-                                         ME_COLLECTIVE_RECV, ME_DTYPE_BFLOAT16,
-                                         10 * received[peer], peer, NULL),
-                                     ME_OK);
-                }
-            }
-            if (i == 1) {
-                assert_int_equal(me_rank_comms_exchange(comms, ME_GROUP_DATA,
-                                                        ME_DTYPE_BFLOAT16, 10,
-                                                        sent, received, NULL),
-                                 ME_OK);
-            }
-            assert_int_equal(me_rank_comms_group_call(comms, false, NULL),
-                             ME_OK);
-        }
-        me_rank_comms_destroy(comms);
-    }
-    assert_int_equal(logs[0]->n_calls, 8);
-    assert_int_equal(logs[0]->n_channels, logs[1]->n_channels);
-    assert_true(me_call_log_is_same(logs[0], logs[1]));
-    assert_memory_equal(logs[0]->calls, logs[1]->calls,
-                        8 * sizeof *logs[0]->calls);
-    me_call_log_destroy(logs[0]);
-    me_call_log_destroy(logs[1]);
+    me_call_log *each = log_of(exchange_one_by_one);
+    me_call_log *whole = log_of(exchange_at_once);
+    assert_int_equal(each->n_calls, 8);
+    assert_int_equal(each->n_channels, whole->n_channels);
+    assert_true(me_call_log_is_same(each, whole));
+    assert_memory_equal(each->calls, whole->calls, 8 * sizeof *each->calls);
+    me_call_log_destroy(each);
+    me_call_log_destroy(whole);
 }
 
 int main(void)
