@@ -5,6 +5,7 @@
 #include "base/python_number.h"
 #include "config/argument_files.h"
 #include "config/config_private.h"
+#include "config/launch_export.h"
 #include "config/launch_ranks.h"
 #include "config/launch_script.h"
 #include "config/launch_trainers.h"
@@ -97,16 +98,18 @@ static me_status keep_assignment(walk *w, const char *word, size_t length)
     return keep_variable(w, name, equals + 1);
 }
 
-static me_status keep_assignments(walk *w, const char *words)
+/** @param between  one character between them */
+static me_status keep_assignments(walk *w, const char *words,
+                                  const char *between)
 {
     me_status status = ME_OK;
     while (status == ME_OK && *words != '\0') {
-        const size_t length = strcspn(words, ",");
+        const size_t length = strcspn(words, between);
         if (length > 0 && memchr(words, '=', length) != NULL) {
             status = keep_assignment(w, words, length);
         }
         words += length;
-        words += *words == ',';
+        words += *words == between[0];
     }
     return status;
 }
@@ -141,7 +144,11 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
             return ME_OK; // Flux's rules of what is left out, or of a file
         }
         return keep_assignment(w, values[0], strlen(values[0]));
-    case ME_WRAPPER_ASSIGNMENTS: return keep_assignments(w, values[0]);
+    case ME_WRAPPER_ASSIGNMENTS: return keep_assignments(w, values[0], ",");
+    case ME_WRAPPER_PARAMETER:
+        return strcmp(values[0], ME_WRAPPER_ENV_LIST) == 0
+                   ? keep_assignments(w, values[1], ";")
+                   : ME_OK;
     case ME_WRAPPER_PAIR: return keep_variable(w, values[0], values[1]);
     case ME_WRAPPER_HOSTS:
     case ME_WRAPPER_HOST_FILE:
@@ -238,7 +245,7 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
         w->at++;
         return ME_OK; // whatever it is, it is one word
     }
-    if (option == NULL) {
+    if (option == NULL || (attached != NULL && option->n_values > 1)) {
         return fail_option(w, program);
     }
     const int n_words = attached != NULL ? 1 : 1 + option->n_values;
@@ -409,7 +416,9 @@ static me_status step_word(walk *w, const char *word)
     }
     if (is_assignment(word) && !w->is_python) {
         w->at++;
-        return keep_assignment(w, word, strlen(word));
+        return me_launch_export_loses(w->argc, w->argv, w->at - 1)
+                   ? ME_OK
+                   : keep_assignment(w, word, strlen(word));
     }
     const char *instead = me_trainer_instead(word);
     if (instead != NULL) {

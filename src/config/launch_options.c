@@ -72,6 +72,7 @@ bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
     case ME_WRAPPER_ASSIGNMENT:
     case ME_WRAPPER_ASSIGNMENTS:
     case ME_WRAPPER_PAIR:
+    case ME_WRAPPER_PARAMETER:
     case ME_WRAPPER_MODULE:
     case ME_WRAPPER_COMMAND: break;
     }

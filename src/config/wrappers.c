@@ -50,7 +50,8 @@ static const me_wrapper_option mpirun_options[] = {
     {"--map-by -map-by", 1, ME_WRAPPER_MAP},
     {"-x", 1, ME_WRAPPER_ASSIGNMENT},
     {"-genv -env", 2, ME_WRAPPER_PAIR},
-    {"--mca -mca --gmca -gmca --pmca --prtemca", 2, ME_WRAPPER_NOTHING},
+    {"--mca -mca --gmca -gmca", 2, ME_WRAPPER_PARAMETER},
+    {"--pmca --prtemca", 2, ME_WRAPPER_NOTHING},
     {"--allow-run-as-root -allow-run-as-root --oversubscribe -oversubscribe "
      "--nooversubscribe --report-bindings -report-bindings --tag-output "
      "-tag-output --display-map -display-map --display-allocation -v "

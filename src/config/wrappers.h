@@ -10,6 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/** The parameter of Open MPI's whose value is NAME=VALUE with semicolons between
+ *  them, for the environment. */
+#define ME_WRAPPER_ENV_LIST "mca_base_env_list"
+
 /** What an option of a wrapper means here. */
 typedef enum me_wrapper_use {
     ME_WRAPPER_NOTHING,
@@ -38,6 +42,7 @@ typedef enum me_wrapper_use {
     ME_WRAPPER_ASSIGNMENTS, /**< the same, with commas between them */
     ME_WRAPPER_PARTITION,   /**< whose nodes have a card: config/site.h */
     ME_WRAPPER_PAIR,        /**< NAME VALUE for the environment */
+    ME_WRAPPER_PARAMETER,   /**< NAME VALUE of Open MPI's own parameters */
     ME_WRAPPER_MODULE,      /**< ends the options: a Python module follows */
     ME_WRAPPER_COMMAND      /**< a program as one text: not read */
 } me_wrapper_use;

@@ -8,6 +8,7 @@
 #include "script/act_private.h"
 #include "script/carry.h"
 #include "script/guise.h"
+#include "script/inherit.h"
 #include "script/interpreter.h"
 #include "script/order.h"
 #include "script/record.h"
@@ -174,12 +175,13 @@ static int launch(int argc, char **argv)
                                    : me_guise_nothing(argc, argv);
 }
 
+/** Of a list with semicolons between them. */
 static void set_variables(const char *list)
 {
     for (const char *at = list; *at != '\0';) {
-        const size_t n = strcspn(at, ",");
+        const size_t n = strcspn(at, ";");
         me_guise_set(at, (unsigned)n);
-        at += n + (at[n] == ',');
+        at += n + (at[n] == ';');
     }
 }
 
@@ -192,11 +194,18 @@ static int step_mpirun(const me_wrapper *wrapper, char **argv, int left)
     const bool is_attached = attached != NULL;
     const int n = option == NULL || is_attached ? 1 : 1 + option->n_values;
     const char *value = is_attached ? attached : argv[1];
-    if (option != NULL && n <= left && value != NULL &&
-        option->use == ME_WRAPPER_ASSIGNMENT) {
-        me_guise_set(value, (unsigned)strlen(value));
+    if (option == NULL || n > left || value == NULL) {
+        return n < left ? n : left;
     }
-    return n < left ? n : left;
+    if (option->use == ME_WRAPPER_ASSIGNMENT) {
+        me_guise_set(value, (unsigned)strlen(value));
+    } else if (option->use == ME_WRAPPER_PAIR && n == 3) {
+        (void)setenv(value, argv[2], 1);
+    } else if (option->use == ME_WRAPPER_PARAMETER && n == 3 &&
+               strcmp(value, ME_WRAPPER_ENV_LIST) == 0) {
+        set_variables(argv[2]);
+    }
+    return n;
 }
 
 /** In a job of Slurm's a step's own numbers stand where those of the job were
@@ -239,9 +248,11 @@ static void inherit_step(void)
     }
 }
 
-/** … of srun's. */
-static int step_srun(char **argv, int left)
+/** … of srun's. @param export_out  the value of --export, which is followed and
+ *  then left out of its words */
+static int step_srun(char **argv, int left, const char **export_out)
 {
+    static char left_out[] = "--";
     me_slurm_words words = {.program = ME_SLURM_SRUN,
                             .argc = left,
                             .argv = (const char *const *)argv};
@@ -252,7 +263,10 @@ static int step_srun(char **argv, int left)
             set_step(words.name, words.value);
         }
         if (read == ME_SLURM_OPTION && strcmp(words.name, "export") == 0) {
-            set_variables(words.value);
+            *export_out = words.value;
+            for (int i = 0; i < words.at; i++) {
+                argv[i] = left_out;
+            }
         } else if (read == ME_SLURM_OPTION &&
                    (strcmp(words.name, "container-image") == 0 ||
                     strcmp(words.name, "container-name") == 0)) {
@@ -263,62 +277,20 @@ static int step_srun(char **argv, int left)
                         : 1; // who reads the launch says what is wrong
 }
 
-/** Can this word be what a container or a profiler starts? @p next NULL: it is the
- *  last. */
-static bool is_started(const char *word, const char *next)
+/** What a step has of the environment: as its option says, else variables. */
+static void export(const char *list)
 {
-    switch (me_guise_find(word)) {
-    case ME_GUISE_LAUNCH: return me_guise_may_start(word, next);
-    case ME_GUISE_COUNT:
-    case ME_GUISE_AROUND:
-    case ME_GUISE_REMOTE:
-    case ME_GUISE_SHELL: return true;
-    case ME_GUISE_WORK: return strcmp(me_guise_base(word), "env") == 0;
-    case ME_GUISE_UNKNOWN:
-    case ME_GUISE_SBATCH:
-    case ME_GUISE_NOTHING:
-    case ME_GUISE_QUIET:
-    case ME_GUISE_CARDS:
-    case ME_GUISE_HOSTS:
-    case ME_GUISE_HOSTNAME:
-    case ME_GUISE_WRITE: break;
+    const char *const said[] = {list, getenv("SRUN_EXPORT_ENV"),
+                                getenv("SLURM_EXPORT_ENV")};
+    me_inherit inherit = {.is_clean = false};
+    size_t i = 0;
+    while (i < sizeof said / sizeof *said && said[i] == NULL) {
+        i++;
     }
-    return me_ends_with(word, ".sh");
-}
-
-/** A container, a profiler: its options are many and say nothing of memory but
- *  the variables that they set; the first word that starts something ends
- *  them. */
-static int around(int argc, char **argv)
-{
-    static const char *const setters[] = {"-e", "--env", "--env-var"};
-    static const char *const lists[] = {"apptainer", "singularity", "nsys"};
-    static char bash[] = "bash";
-    const char *base = me_guise_base(argv[0]);
-    const bool is_container = me_guise_is_container(argv[0]);
-    if (is_container) {
-        me_guise_enter_container();
+    if (i < sizeof said / sizeof *said) {
+        me_inherit_list(&inherit, said[i]);
     }
-    for (int i = 1; i < argc; i++) {
-        const size_t length = strcspn(argv[i], "=");
-        if (is_started(argv[i], i + 1 < argc ? argv[i + 1] : NULL)) {
-            if (is_container && strcmp(me_guise_base(argv[i]), "sh") == 0) {
-                argv[i] = bash; // which takes functions from outside
-            }
-            return me_guise_start(argv + i);
-        }
-        if (me_is_one_of(argv[i], length, setters, 3) &&
-            (argv[i][length] == '=' || i + 1 < argc)) {
-            const char *value =
-                argv[i][length] == '=' ? argv[i] + length + 1 : argv[++i];
-            if (me_is_one_of(base, strlen(base), lists, 3)) {
-                set_variables(value); // with commas between them
-            } else {
-                me_guise_set(value, (unsigned)strlen(value));
-            }
-        }
-    }
-    return me_guise_nothing(argc, argv);
+    me_inherit_apply(&inherit);
 }
 
 /** What a launcher tells its first task of itself. */
@@ -360,8 +332,9 @@ static int count(int argc, char **argv)
                         : me_wrapper_subcommand(wrapper, argc - 1,
                                                 (const char *const *)argv + 1);
     int at = 1 + skipped;
+    const char *exported = NULL;
     if (skipped < 0) {
-        return around(argc, argv); // `flux alloc` and its like
+        return me_guise_around(argc, argv); // `flux alloc` and its like
     }
     if (wrapper != NULL && wrapper->kind == ME_WRAPPER_SRUN) {
         inherit_step();
@@ -370,7 +343,7 @@ static int count(int argc, char **argv)
         const bool is_end = strcmp(argv[at], "--") == 0;
         at += is_end ? 1
               : wrapper->kind == ME_WRAPPER_SRUN
-                  ? step_srun(argv + at, argc - at)
+                  ? step_srun(argv + at, argc - at, &exported)
                   : step_mpirun(wrapper, argv + at, argc - at);
         if (is_end) {
             break;
@@ -378,6 +351,9 @@ static int count(int argc, char **argv)
     }
     if (wrapper == NULL || at >= argc) {
         return me_guise_nothing(argc, argv);
+    }
+    if (wrapper->kind == ME_WRAPPER_SRUN) {
+        export(exported);
     }
     me_str before = {0};
     const char *outer = getenv(ME_GUISE_BEFORE);
@@ -434,7 +410,7 @@ static int act(const char *name, int argc, char **argv, bool is_other)
     switch (me_guise_find(name)) {
     case ME_GUISE_LAUNCH: return launch(argc, argv);
     case ME_GUISE_COUNT: return count(argc, argv);
-    case ME_GUISE_AROUND: return around(argc, argv);
+    case ME_GUISE_AROUND: return me_guise_around(argc, argv);
     case ME_GUISE_REMOTE: return me_guise_remote(argc, argv);
     case ME_GUISE_SBATCH: return me_guise_sbatch(argc, argv);
     case ME_GUISE_CARDS: return me_guise_cards(argc, argv);

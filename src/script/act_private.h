@@ -29,6 +29,14 @@ int me_guise_start(char **argv);
  *  me_guise_start() */
 int me_guise_start_own(const char *name, char **argv);
 
+/** Tell that what a command needs is not there or wrong, which ends the script.
+ *  @return 1, its exit code */
+int me_guise_fail(const char *what, const char *why);
+
+/** A container, a profiler: the first word that starts something is started, with
+ *  the environment that its options leave (script/inherit.h). */
+int me_guise_around(int argc, char **argv);
+
 /** Tell that a command had no effect. @return 0, its exit code */
 int me_guise_nothing(int argc, char **argv);
 

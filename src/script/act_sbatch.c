@@ -4,6 +4,7 @@
 #include "script/act_private.h"
 #include "script/batch.h"
 #include "script/guise.h"
+#include "script/inherit.h"
 #include "script/interpreter.h"
 #include "script/record.h"
 
@@ -12,22 +13,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum {
     WORDS_MAX = 1 << 14
 };
 
-static int fail(const char *program, const char *why)
+static int send(const char *line)
 {
-    char line[512];
     me_words words = {.count = 0};
-    (void)snprintf(line, sizeof line, "%s %s", program, why);
     me_words_add(&words, ME_RECORD_FAILURE);
     me_words_add(&words, line);
     (void)me_record_send(&words);
     me_words_fini(&words);
     return 1;
+}
+
+static int fail(const char *program, const char *why)
+{
+    char line[512];
+    (void)snprintf(line, sizeof line, "%s %s", program, why);
+    return send(line);
+}
+
+int me_guise_fail(const char *what, const char *why)
+{
+    char line[512];
+    (void)snprintf(line, sizeof line, "%.256s: %s", what, why);
+    return send(line);
 }
 
 static int fail_of(const char *what, const char *why)
@@ -58,14 +72,18 @@ static bool keep_input(char path[PATH_MAX])
     return n == 0;
 }
 
-static void set_exported(const char *list)
+/** Of the environment where it is called a job has what --export says, and so
+ *  have its steps. */
+static void export(const char *list)
 {
-    while (*list != '\0') {
-        const size_t n = strcspn(list, ",");
-        if (memchr(list, '=', n) != NULL) {
-            me_guise_set(list, (unsigned)n);
-        }
-        list += n + (list[n] == ',');
+    me_inherit inherit = {.is_clean = false};
+    if (list[0] == '\0') {
+        return;
+    }
+    me_inherit_list(&inherit, list);
+    me_inherit_apply(&inherit);
+    if (strcasecmp(list, "all") != 0) {
+        (void)setenv("SLURM_EXPORT_ENV", list, 0);
     }
 }
 
@@ -99,8 +117,8 @@ static int start(me_batch *batch, char **words, char **file, const char *shell)
         return fail_of(batch->folder, "no such folder");
     }
     answer(batch);
+    export(batch->exported);
     me_batch_set_variables(batch, &job);
-    set_exported(batch->exported);
     return me_guise_start_own(shell, words);
 }
 

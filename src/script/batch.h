@@ -34,7 +34,7 @@ typedef struct me_batch {
     char partition[ME_BATCH_TEXT];
     char account[ME_BATCH_TEXT];
     char folder[ME_BATCH_TEXT];    /**< where it runs */
-    char exported[ME_BATCH_TEXT];  /**< NAME=VALUE, commas between */
+    char exported[8192];           /**< --export's list */
     char wrapped[8192];            /**< a command in place of a file */
     char node_list[ME_BATCH_TEXT]; /**< `node[1-4]`: as many nodes */
     char wrong[ME_BATCH_TEXT]; /**< an option that decides nothing, and why */

@@ -126,6 +126,8 @@ static const struct {
      "no flag of torchtitan's"},
     {"torchrun pretrain_qwen.py --micro-batch-size 1", ME_ERR_UNSUPPORTED,
      "'pretrain_qwen.py' is not modelled"},
+    {"mpirun -genv=A=1 -n 2 python pretrain_gpt.py", ME_ERR_CONFIG,
+     "does not know -genv=A=1 of mpirun"},
     {"python pretrain_gpt.py --hiden-size 4", ME_ERR_CONFIG,
      "--hiden-size: Megatron-LM core_v0.19.0 has no such flag (did you mean "
      "--hidden-size?)"},
@@ -207,6 +209,53 @@ static void test_launch__environment_is_kept(void **state)
     assert_string_equal(me_config_variable(config, "NCCL_A"), "1");
     assert_null(me_config_variable(config, "NCCL_C"));
     me_config_destroy(config);
+}
+
+/* srun's --export picks; mpirun has a parameter that sets. */
+static void test_launch__environment_that_a_launcher_changes(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *command;
+        const char *a; /**< NULL: it is lost */
+    } cases[] = {
+        {"NCCL_A=1 srun -n 2 python pretrain_gpt.py", "1"},
+        {"NCCL_A=1 srun --export=ALL -n 2 python pretrain_gpt.py", "1"},
+        {"NCCL_A=1 srun -n 2 --export none python pretrain_gpt.py", NULL},
+        {"NCCL_A=1 env NCCL_B=1 srun -n2 --export=NIL python pretrain_gpt.py",
+         NULL},
+        {"NCCL_A=1 srun --export=NCCL_AB,NCCL_A -n 2 python pretrain_gpt.py",
+         "1"},
+        {"NCCL_A=1 srun --export=NCCL_AB -n 2 python pretrain_gpt.py", NULL},
+        {"NCCL_A=1 srun --export=NCCL_A=2 -n 2 python pretrain_gpt.py", "2"},
+        {"NCCL_A=1 SLURM_EXPORT_ENV=NONE srun -n 2 python pretrain_gpt.py",
+         NULL},
+        {"NCCL_A=1 SLURM_EXPORT_ENV=NONE srun --export=ALL -n 2 python "
+         "pretrain_gpt.py",
+         "1"},
+        {"NCCL_A=1 SLURM_EXPORT_ENV=NONE SRUN_EXPORT_ENV=ALL srun -n 2 python "
+         "pretrain_gpt.py",
+         "1"},
+        {"srun -n 2 --export=NONE env NCCL_A=1 python pretrain_gpt.py", "1"},
+        {"NCCL_A=1 SLURM_EXPORT_ENV=NONE python pretrain_gpt.py", "1"},
+        {"mpirun -n 2 --mca mca_base_env_list NCCL_B=2;NCCL_A=1 python "
+         "pretrain_gpt.py",
+         "1"},
+        {"mpirun -n 2 --mca btl NCCL_A=1 python pretrain_gpt.py", NULL},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = me_config_create();
+        assert_int_equal(read_command(config, cases[i].command, NULL), ME_OK);
+        const char *a = me_config_variable(config, "NCCL_A");
+        if ((a == NULL) != (cases[i].a == NULL) ||
+            (a != NULL && strcmp(a, cases[i].a) != 0)) {
+            fail_msg("%s: NCCL_A is %s", cases[i].command,
+                     a == NULL ? "lost" : a);
+        }
+        me_config_destroy(config);
+    }
 }
 
 /* PyTorch looks at the older name only where the newer one is not set. */
@@ -353,6 +402,7 @@ int main(void)
     // accelerate takes a file of it
     assert_int_equal(setenv("HF_HOME", "/nonexistent", 1), 0);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launch__environment_that_a_launcher_changes),
         cmocka_unit_test(test_launch__newer_allocator_variable_wins),
         cmocka_unit_test(test_launch__innermost_launcher_fills_a_node),
         cmocka_unit_test(test_launch__commands_that_are_wrong),
