@@ -330,6 +330,20 @@ static void print_guess(const me_profile *guessed, me_str *text)
     }
 }
 
+/** A report is of the first iterations; a snapshot has all that are simulated. */
+static void print_ends(const me_diff *diff, me_str *text)
+{
+    const uint32_t a = diff->a->n_iterations;
+    const uint32_t b = diff->b->n_iterations;
+    if (a != 0 && b != 0 && a != b) {
+        me_str_printf(text,
+                      "the first ends with iteration %u, the second with "
+                      "iteration %u: what is there then, and what is reserved, "
+                      "may differ by that\n",
+                      (unsigned)a - 1, (unsigned)b - 1);
+    }
+}
+
 me_status me_diff_text(const me_diff *diff, me_str *text)
 {
     print_source("first: ", diff->a, text);
@@ -339,6 +353,7 @@ me_status me_diff_text(const me_diff *diff, me_str *text)
         me_str_printf(text, "ranks that only one has: %u and %u\n",
                       (unsigned)diff->n_alone[0], (unsigned)diff->n_alone[1]);
     }
+    print_ends(diff, text);
     print_options(diff, text);
     me_str_append(text, "\n");
     me_status status = print_ranks(diff, text);

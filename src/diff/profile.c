@@ -82,6 +82,19 @@ void me_profile_destroy(me_profile *profile)
     me_free(profile);
 }
 
+uint32_t me_profile_iterations(const char *number)
+{
+    uint32_t last = 0;
+    if (*number < '0' || *number > '9') {
+        return 0;
+    }
+    while (*number >= '0' && *number <= '9' && last < 100000000) {
+        last = last * 10 + (uint32_t)(*number - '0');
+        number++;
+    }
+    return last + 1;
+}
+
 me_profile_rank *me_profile_rank_add(me_profile *profile, int32_t rank)
 {
     for (uint32_t i = profile->n_ranks; i > 0; i--) {

@@ -92,6 +92,7 @@ typedef struct me_profile {
     uint32_t n_options;
     uint32_t option_capacity;
     me_profile_calls calls; /**< of a memory snapshot */
+    uint32_t n_iterations;  /**< that have run at its end; 0: it does not say */
 } me_profile;
 
 /**
@@ -120,6 +121,10 @@ void me_profile_raise(me_profile_rank *rank, me_quantity quantity,
 /** What is known last. */
 void me_profile_set(me_profile_rank *rank, me_quantity quantity,
                     uint64_t bytes);
+
+/** Iterations that have run when the one of a number ends: 2 of `1_end`. @return 0:
+ *  the text does not begin with one */
+uint32_t me_profile_iterations(const char *number);
 
 /** Add to the part of that name, or of that key if it is not 0. @p name is
  *  copied. @return ME_OK or ME_ERR_NOMEM */

@@ -57,6 +57,38 @@ static void read_points(me_profile_rank *rank, const json_t *points)
     }
 }
 
+/** How many end, by the last point's name, `iter1_end`. 0: it says none */
+static uint32_t count_iterations(const json_t *points)
+{
+    static const char begin[] = "iter";
+    const size_t n = json_array_size(points);
+    const char *name = json_string_value(
+        json_object_get(json_array_get(points, n == 0 ? 0 : n - 1), "name"));
+    return name != NULL && strncmp(name, begin, sizeof begin - 1) == 0
+               ? me_profile_iterations(name + sizeof begin - 1)
+               : 0;
+}
+
+/** Where a rank has its requested peak, which may be in the first iteration: of
+ *  that, not of the one that repeats, are the categories. NULL: in none */
+static const json_t *find_peak(const me_profile_rank *rank,
+                               const json_t *record)
+{
+    const json_t *peak = json_object_get(record, "peak");
+    const json_t *iterations = json_object_get(record, "iterations");
+    const uint64_t most = rank->bytes[ME_QUANTITY_REQUESTED_PEAK];
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < json_array_size(iterations); i++) {
+        const json_t *iteration = json_array_get(iterations, i);
+        if (read_number(iteration, "requested_bytes", &bytes) &&
+            bytes == most) {
+            return iteration;
+        }
+    }
+    return read_number(peak, "requested_bytes", &bytes) && bytes != most ? NULL
+                                                                         : peak;
+}
+
 static me_status read_categories(me_profile_rank *rank, const json_t *peak)
 {
     json_t *categories = json_object_get(peak, "by_category");
@@ -184,8 +216,10 @@ static me_status add_rank(me_profile *profile, const json_t *record,
     if (rank == NULL || profile->n_ranks == n_ranks) {
         return rank == NULL ? ME_ERR_NOMEM : ME_ERR_MISMATCH;
     }
-    read_points(rank, json_object_get(record, "points"));
-    me_status status = read_categories(rank, json_object_get(record, "peak"));
+    const json_t *points = json_object_get(record, "points");
+    read_points(rank, points);
+    profile->n_iterations = count_iterations(points);
+    me_status status = read_categories(rank, find_peak(rank, record));
     if (status == ME_OK) {
         status = read_phases(rank, json_object_get(record, "iterations"));
     }

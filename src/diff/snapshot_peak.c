@@ -74,6 +74,7 @@ static me_status note_call(me_trace_reading *t, int64_t bytes,
             me_free(calls->iteration);
             calls->iteration = me_strdup(metadata, "diff.calls");
             calls->first = calls->count;
+            t->profile->n_iterations = me_profile_iterations(metadata + 10);
         }
         calls->end = calls->count + 1;
     }
