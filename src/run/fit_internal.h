@@ -33,6 +33,8 @@ struct me_fit_run {
     uint64_t excess_bytes; /**< over what there is */
     me_fit_trial *singles;
     int32_t n_singles;
+    me_fit_trial pair; /**< of two changes, the one that takes least */
+    bool has_pair;
     me_compare_run *whole; /**< the changes that were simulated as a whole */
     me_str *flags;         /**< of each offer */
     me_fit_offer *offers;

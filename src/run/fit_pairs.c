@@ -51,6 +51,19 @@ int32_t me_fit_pairs_make(const me_fit_run *run, me_fit_pair *pairs)
     return n;
 }
 
+/** The trial that takes least of those that exist; NULL: none. */
+static const me_fit_trial *least_of(const me_fit_trial *trials, int32_t n)
+{
+    const me_fit_trial *least = NULL;
+    for (int32_t i = 0; i < n; i++) {
+        if (trials[i].end != ME_FIT_REFUSED &&
+            (least == NULL || trials[i].bytes < least->bytes)) {
+            least = &trials[i];
+        }
+    }
+    return least;
+}
+
 me_status me_fit_try_pairs(me_fit_run *run, me_diag *diag, bool *found_out)
 {
     me_fit_run *r = run;
@@ -73,26 +86,54 @@ me_status me_fit_try_pairs(me_fit_run *run, me_diag *diag, bool *found_out)
         }
         r->fit.n_together = 2;
         status = me_fit_try(r, trials, n, diag, found_out);
+        const me_fit_trial *least = least_of(trials, n);
+        r->has_pair = least != NULL;
+        if (least != NULL) {
+            r->pair = *least;
+        }
     }
     me_free(pairs);
     me_free(trials);
     return status;
 }
 
-/** The trial that takes least of those that exist; NULL: none. */
-static const me_fit_trial *least_of(const me_fit_trial *trials, int32_t n)
+/** From changes that were tried together on: always the next that saves most.
+ *
+ *  @param trials  room for all single changes
+ *  @param n       changes that @p best has
+ *  @param best    what the first of them are added to */
+static me_status extend(me_fit_run *r, me_fit_trial *trials, int32_t n,
+                        me_fit_trial best, me_diag *diag, bool *found_out)
 {
-    const me_fit_trial *least = NULL;
-    for (int32_t i = 0; i < n; i++) {
-        if (trials[i].end != ME_FIT_REFUSED &&
-            (least == NULL || trials[i].bytes < least->bytes)) {
-            least = &trials[i];
+    me_status status = ME_OK;
+    bool is_less = true;
+    for (int32_t n_together = n + 1;
+         status == ME_OK && is_less && !*found_out &&
+         n_together <= r->bounds.together;
+         n_together++) {
+        int32_t n_trials = 0;
+        for (int32_t i = 0; i < r->n_singles; i++) {
+            trials[n_trials] = (me_fit_trial){.end = ME_FIT_REFUSED};
+            n_trials +=
+                r->singles[i].end != ME_FIT_REFUSED &&
+                        me_fit_changes_join(&best.change, &r->singles[i].change,
+                                            &trials[n_trials].change)
+                    ? 1
+                    : 0;
+        }
+        r->fit.n_together = n_together;
+        status = me_fit_try(r, trials, n_trials, diag, found_out);
+        const me_fit_trial *least = least_of(trials, n_trials);
+        is_less = least != NULL && least->bytes < best.bytes;
+        if (is_less) {
+            best = *least;
         }
     }
-    return least;
+    return status;
 }
 
-/** From the change that saves most on: always the next that saves most. */
+/** From the pair that takes least on, unless it takes more than a change alone;
+ *  then from the change: each may be in the way of what the other needs. */
 me_status me_fit_try_more(me_fit_run *run, me_diag *diag, bool *found_out)
 {
     me_fit_run *r = run;
@@ -101,31 +142,13 @@ me_status me_fit_try_more(me_fit_run *run, me_diag *diag, bool *found_out)
     me_status status = me_transport_agree(
         r->transport, trials == NULL ? me_fit_no_memory(diag) : ME_OK, diag);
     const me_fit_trial *least = least_of(r->singles, r->n_singles);
-    me_fit_trial best = {.end = ME_FIT_REFUSED};
-    if (least != NULL) {
-        best = *least;
-    }
-    for (int32_t n_together = 2;
-         status == ME_OK && trials != NULL && least != NULL && !*found_out &&
-         n_together <= r->bounds.together;
-         n_together++) {
-        int32_t n = 0;
-        for (int32_t i = 0; i < r->n_singles; i++) {
-            trials[n] = (me_fit_trial){.end = ME_FIT_REFUSED};
-            n +=
-                r->singles[i].end != ME_FIT_REFUSED &&
-                        me_fit_changes_join(&best.change, &r->singles[i].change,
-                                            &trials[n].change)
-                    ? 1
-                    : 0;
+    if (status == ME_OK && trials != NULL && least != NULL) {
+        if (r->has_pair && r->pair.bytes < least->bytes) {
+            status = extend(r, trials, 2, r->pair, diag, found_out);
         }
-        r->fit.n_together = n_together;
-        status = me_fit_try(r, trials, n, diag, found_out);
-        least = least_of(trials, n);
-        if (least == NULL || least->bytes >= best.bytes) {
-            break;
+        if (status == ME_OK && !*found_out) {
+            status = extend(r, trials, 1, *least, diag, found_out);
         }
-        best = *least;
     }
     me_free(trials);
     return status;
