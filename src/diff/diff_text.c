@@ -350,7 +350,9 @@ me_status me_diff_text(const me_diff *diff, me_str *text)
     print_source("second:", diff->b, text);
     print_guess(diff->guessed, text);
     if (diff->n_alone[0] + diff->n_alone[1] > 0) {
-        me_str_printf(text, "ranks that only one has: %u and %u\n",
+        me_str_printf(text,
+                      "ranks that only one has: %u of the first, %u of the "
+                      "second\n",
                       (unsigned)diff->n_alone[0], (unsigned)diff->n_alone[1]);
     }
     print_ends(diff, text);

@@ -373,8 +373,9 @@ static void test_validate__required(void **state)
     me_diag diag = {0};
     me_config *config = me_config_create();
     assert_int_equal(me_config_finish(config, 1, &diag), ME_ERR_CONFIG);
-    assert_string_equal(diag.text, "model.num_layers is not given (in a launch "
-                                   "command --num-layers)");
+    assert_string_equal(diag.text,
+                        "model.num_layers is not given (in a launch command "
+                        "--num-layers), nor by --set");
     me_config_destroy(config);
 }
 
