@@ -73,8 +73,7 @@ static me_status read_piece(model *m, me_token_set *set, uint64_t length)
         return fail_model(m);
     }
     see_piece(set, m->piece, (size_t)length);
-    set->n_tokens++;
-    return ME_OK;
+    return me_token_set_add(set, m->path, set->n_tokens, m->diag);
 }
 
 static me_status skip_bytes(model *m, uint64_t length)

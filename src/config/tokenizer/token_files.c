@@ -32,7 +32,7 @@ typedef struct reading {
     uint64_t next;        /**< number of a list's next item */
 } reading;
 
-static me_status add_token(me_token_set *set, const char *path, uint64_t id,
+me_status me_token_set_add(me_token_set *set, const char *path, uint64_t id,
                            me_diag *diag)
 {
     if (id >= ME_TOKEN_ID_MAX) {
@@ -86,7 +86,7 @@ static me_status read_numbers(reading *r, me_diag *diag)
             return fail_json(r, diag, "a token has no whole number");
         }
         if (status == ME_OK) {
-            status = add_token(r->set, r->path, id, diag);
+            status = me_token_set_add(r->set, r->path, id, diag);
         }
         if (status == ME_OK) {
             status = me_json_next(r->json, diag, &token);
@@ -100,7 +100,7 @@ static me_status read_scored(void *self, me_diag *diag,
                              const me_json_token *token)
 {
     reading *r = self;
-    me_status status = add_token(r->set, r->path, r->next++, diag);
+    me_status status = me_token_set_add(r->set, r->path, r->next++, diag);
     me_json_token text = {.kind = ME_JSON_NULL};
     if (status != ME_OK || token->kind != ME_JSON_ARRAY) {
         return status != ME_OK ? status : me_json_skip(r->json, diag, token);
@@ -166,8 +166,9 @@ static me_status read_added(void *self, me_diag *diag,
     if (status == ME_OK && !fields[0].is_number) {
         return fail_json(r, diag, "an added token has no \"id\"");
     }
-    return status == ME_OK ? add_token(r->set, r->path, fields[0].number, diag)
-                           : status;
+    return status == ME_OK
+               ? me_token_set_add(r->set, r->path, fields[0].number, diag)
+               : status;
 }
 
 static me_status read_added_list(void *self, me_diag *diag,
@@ -198,7 +199,7 @@ static me_status read_decoder(void *self, me_diag *diag,
                              "a key of \"added_tokens_decoder\" is no "
                              "number");
         }
-        status = add_token(r->set, r->path, id, diag);
+        status = me_token_set_add(r->set, r->path, id, diag);
         if (status == ME_OK) {
             status = me_json_next(r->json, diag, &next);
         }
@@ -288,11 +289,11 @@ me_status me_tokens_of_lines(me_token_set *set, const char *path, me_diag *diag)
     for (int c = getc(file); c != EOF && status == ME_OK; c = getc(file)) {
         is_open = c != '\n';
         if (!is_open) {
-            status = add_token(set, path, id++, diag);
+            status = me_token_set_add(set, path, id++, diag);
         }
     }
     if (status == ME_OK && is_open) {
-        status = add_token(set, path, id, diag);
+        status = me_token_set_add(set, path, id, diag);
     }
     if (status == ME_OK && ferror(file) != 0) {
         status = me_fail(diag, ME_ERR_IO, "%s: cannot be read", path);

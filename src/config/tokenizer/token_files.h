@@ -36,6 +36,13 @@ void me_token_set_fini(me_token_set *set);
 /** The tokens of the files and of the command together. Local. */
 uint64_t me_token_set_count(const me_token_set *set);
 
+/** There is a token of this number, which another file may have as well. Local.
+ *
+ *  @return ME_OK; ME_ERR_SYNTAX naming @p path where no token has such a number;
+ *          ME_ERR_NOMEM */
+me_status me_token_set_add(me_token_set *set, const char *path, uint64_t id,
+                           me_diag *diag) ME_MUST_CHECK;
+
 /** A token has this text, of @p length bytes: is it one that the command adds?
  *  Local. */
 void me_token_set_see(me_token_set *set, const char *text, size_t length);

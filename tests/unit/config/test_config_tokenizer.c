@@ -58,6 +58,8 @@ static void test_tokenizer__counts_files(void **state)
          ME_VOCABULARY_COUNTED},
         {"HuggingFaceTokenizer", FILES "/hf/tokenizer.json", NULL, 0, 6,
          ME_VOCABULARY_COUNTED},
+        {"HuggingFaceTokenizer", FILES "/slow", NULL, 0, 6,
+         ME_VOCABULARY_COUNTED}, // of five pieces three are named again
         {"SFTTokenizer", FILES "/unigram", NULL, 0, 3, ME_VOCABULARY_COUNTED},
         {"HuggingFaceTokenizer", "org/name", NULL, 0, 3, ME_VOCABULARY_COUNTED},
         {"Llama2Tokenizer", FILES "/five.model", NULL, 0, 5,
