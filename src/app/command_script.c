@@ -473,10 +473,7 @@ me_status me_launch_words_find(const me_cli *cli, me_diag *diag,
     if (!acts && cli->launch_argc == 0) {
         return ME_OK;
     }
-    const me_status status = me_exported_restore_job(diag);
-    if (status != ME_OK) {
-        return status;
-    }
+    me_exported_restore_job();
     words_out->arena = me_arena_create(ARENA_BYTES, "a launch command");
     if (words_out->arena == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a launch command");

@@ -15,7 +15,7 @@ extern char **environ;
 /** In a step of Slurm's, as under `srun -n 1 memest`, the variables of the job
  *  that the step is of: srun(1), "output environment variables", of which some
  *  are the step's. */
-me_status me_exported_restore_job(me_diag *diag)
+void me_exported_restore_job(void)
 {
     const char *nodes = getenv("SLURM_JOB_NUM_NODES");
     const char *each = getenv("SLURM_NTASKS_PER_NODE");
@@ -24,27 +24,25 @@ me_status me_exported_restore_job(me_diag *diag)
     uint64_t n_each = 0;
     char text[24];
     if (tasks == NULL || nodes == NULL) {
-        return ME_OK;
+        return;
     }
     if (each == NULL) {
-        return strcmp(tasks, "1") != 0
-                   ? ME_OK
-                   : me_fail(diag, ME_ERR_CONFIG,
-                             "memest runs in a step of one task, where Slurm "
-                             "does not say how many tasks the job has: start "
-                             "it without srun, or submit with "
-                             "--ntasks-per-node");
+        if (strcmp(tasks, "1") == 0) {
+            (void)unsetenv("SLURM_NTASKS"); // 1, which is the step's
+            (void)unsetenv("SLURM_NPROCS");
+            (void)setenv("SLURM_NNODES", nodes, 1);
+        }
+        return;
     }
     if (me_parse_u64(nodes, &n_nodes) != ME_OK ||
         me_parse_u64(each, &n_each) != ME_OK || n_nodes > UINT32_MAX ||
         n_each > UINT32_MAX) {
-        return ME_OK;
+        return;
     }
     (void)snprintf(text, sizeof text, "%" PRIu64, n_nodes * n_each);
     (void)setenv("SLURM_NTASKS", text, 1);
     (void)setenv("SLURM_NPROCS", text, 1);
     (void)setenv("SLURM_NNODES", nodes, 1);
-    return ME_OK;
 }
 
 /** Does what the user's shell exports of it count? */

@@ -15,12 +15,10 @@
 
 /**
  * In a step of Slurm's set SLURM_NTASKS and its like, in this process, to what
- * they are in the job that the step is of. Local.
- *
- * @return ME_OK; ME_ERR_CONFIG in a step of one task that is not told how many
- *         the job has
+ * they are in the job that the step is of. A step of one task that is not told
+ * how many the job has is left without: who counts on it says so. Local.
  */
-me_status me_exported_restore_job(me_diag *diag) ME_MUST_CHECK;
+void me_exported_restore_job(void);
 
 /**
  * NAME=VALUE of all that can matter: variables of PyTorch, NCCL and Transformer

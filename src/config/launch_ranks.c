@@ -26,6 +26,7 @@ typedef struct counted {
 static const counted counts[] = {
     {"SLURM_NTASKS", offsetof(me_launch_ranks, slurm.ranks)},
     {"SLURM_NPROCS", offsetof(me_launch_ranks, slurm_nprocs)},
+    {"SLURM_STEP_NUM_TASKS", offsetof(me_launch_ranks, step_tasks)},
     {"SLURM_NNODES", offsetof(me_launch_ranks, slurm.nodes)},
     {"SLURM_JOB_NUM_NODES", offsetof(me_launch_ranks, slurm.nodes)},
     {"SLURM_NTASKS_PER_NODE", offsetof(me_launch_ranks, slurm.per_node)},
@@ -389,9 +390,10 @@ me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
 {
     static me_status (*const steps[])(me_launch_ranks *, me_config *,
                                       me_diag *) = {
-        settle_mpirun,    me_srun_settle,    settle_partition,
-        settle_launchers, settle_world_size, settle_gpus_per_node,
-        settle_card,      me_srun_say_tasks, say_unread,
+        settle_mpirun,        me_srun_settle,      settle_partition,
+        settle_launchers,     me_srun_settle_step, settle_world_size,
+        settle_gpus_per_node, settle_card,         me_srun_say_tasks,
+        say_unread,
     };
     if (ranks->slurm.ranks == 0) {
         ranks->slurm.ranks = ranks->slurm_nprocs;

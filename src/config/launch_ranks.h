@@ -29,6 +29,7 @@ typedef struct me_launch_ranks {
     me_rank_counts slurm;          /**< SLURM_NNODES, SLURM_NTASKS, … */
     uint64_t slurm_nprocs;         /**< SLURM_NPROCS, its older name: where that
                                         is not set; 0: not set either */
+    uint64_t step_tasks;           /**< SLURM_STEP_NUM_TASKS; 0: no step */
     me_launch_hosts hosts;         /**< of mpirun */
     me_launch_steps steps;         /**< its numbers are mpirun's */
     me_deepspeed_said deepspeed;   /**< its numbers are torchrun's */

@@ -149,6 +149,23 @@ me_status me_srun_settle(me_launch_ranks *ranks, me_config *config,
     return status == ME_OK ? settle_nodes_of_gpus(ranks, config, diag) : status;
 }
 
+me_status me_srun_settle_step(me_launch_ranks *ranks, me_config *config,
+                              me_diag *diag)
+{
+    const me_rank_counts step = me_srun_step(ranks);
+    if (!ranks->srun.is_used || ranks->torchrun.is_used ||
+        ranks->mpirun.is_used || ranks->environment.ranks != 0 ||
+        ranks->step_tasks != 1 || step.ranks != 0 || step.per_node != 0) {
+        return ME_OK;
+    }
+    ranks->srun.is_used = false; // what it starts nobody knows
+    return me_config_leave_world_open(
+        config, diag,
+        "memest runs in a step of one task, where Slurm does not say how many "
+        "tasks the job has: give srun's -n, or memest's --world-size, start "
+        "memest without srun, or submit with --ntasks-per-node");
+}
+
 /** Nothing says a number of tasks, and a node has several GPUs. */
 static me_status say_one_each(const me_launch_ranks *r,
                               const me_rank_counts *step, me_config *config,

@@ -25,6 +25,11 @@ me_rank_counts me_srun_step(const me_launch_ranks *ranks);
 me_status me_srun_settle(me_launch_ranks *ranks, me_config *config,
                          me_diag *diag) ME_MUST_CHECK;
 
+/** Leave the world open where an srun has the job's number of tasks, and memest
+ *  runs in a step of one task, which is not told that number. Local. */
+me_status me_srun_settle_step(me_launch_ranks *ranks, me_config *config,
+                              me_diag *diag) ME_MUST_CHECK;
+
 /** Say where versions of Slurm start other numbers of tasks, where an option does
  *  not count, and where fewer tasks than GPUs are started. Local. */
 me_status me_srun_say_tasks(me_launch_ranks *ranks, me_config *config,

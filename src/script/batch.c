@@ -340,6 +340,7 @@ static void set_tasks(const me_batch *batch, const me_batch_job *job)
     set_number("SLURM_JOB_NUM_NODES", nodes);
     (void)unsetenv("SLURM_NTASKS");
     (void)unsetenv("SLURM_NPROCS");
+    (void)unsetenv("SLURM_STEP_NUM_TASKS"); // of a step that sbatch stands in
     if (job->has_tasks) {
         set_number("SLURM_NTASKS", job->tasks);
         set_number("SLURM_NPROCS", job->tasks);
