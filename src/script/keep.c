@@ -62,6 +62,19 @@ static void set_descriptors(const me_keep *keep)
     (void)fcntl(keep->said, F_SETFD, FD_CLOEXEC);
 }
 
+/** Less than now for the script to begin with. It may take more, up to what it
+ *  could here, as a script that wants many descriptors does. */
+static void lower(int what, rlim_t most)
+{
+    struct rlimit limits;
+    if (getrlimit((__rlimit_resource_t)what, &limits) == 0 &&
+        limits.rlim_cur > most) {
+        limits.rlim_cur = most;
+        (void)setrlimit((__rlimit_resource_t)what, &limits);
+    }
+}
+
+/** The most for good. */
 static void limit(int what, rlim_t most)
 {
     const struct rlimit limits = {.rlim_cur = most, .rlim_max = most};
@@ -92,8 +105,8 @@ _Noreturn static void start(const me_keep *keep, bool is_traced)
     }
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_NOFILE, FILES_MAX);
+    lower(RLIMIT_CORE, 0);
+    lower(RLIMIT_NOFILE, FILES_MAX);
     limit(RLIMIT_FSIZE, FILE_MAX_BYTES);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || !drop_capabilities()) {
         fall(keep, "privileges");
