@@ -268,11 +268,14 @@ static me_status take_files(const me_script_launch *launch, me_arena *arena,
                             me_diag *diag)
 {
     static const char mark[] = ME_CARRY_FILE;
+    static const char folder[] = ME_CARRY_FOLDER;
     me_status status = ME_OK;
     for (int i = 0; status == ME_OK && i < launch->n_variables; i++) {
         const char *variable = launch->variables[i];
         if (strncmp(variable, mark, sizeof mark - 1) == 0) {
             status = take_file(variable + sizeof mark - 1, arena, diag);
+        } else if (strncmp(variable, folder, sizeof folder - 1) == 0) {
+            status = me_input_enter(variable + sizeof folder - 1, diag);
         }
     }
     return status;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,6 +50,7 @@ typedef struct stand_in {
 typedef struct stand_ins {
     stand_in files[ME_INPUT_STAND_INS_MAX];
     size_t count;
+    char *folder; /**< of relative names; NULL: that of this process */
 } stand_ins;
 
 /** As above: a job's launch is read with them, and they are dropped behind it. */
@@ -94,6 +96,33 @@ static const stand_in *find_stand_in(const char *path)
     return NULL;
 }
 
+/** Does something stand in for a file below a folder? */
+static bool has_stand_in(const char *path)
+{
+    bool is_folder = false;
+    for (size_t i = 0; !is_folder && i < written_by_script.count; i++) {
+        const char *rest = rest_of(written_by_script.files[i].path, path);
+        is_folder = path[0] != '\0' && rest != NULL && rest[0] != '\0' &&
+                    (rest[0] == '/' || path[strlen(path) - 1] == '/');
+    }
+    return is_folder;
+}
+
+/** A name as it is in the folder of me_input_enter(). @return false: there is
+ *  none, or nothing of that name */
+static bool find_entered(const char *path, char joined[PATH_MAX])
+{
+    struct stat about;
+    const char *folder = written_by_script.folder;
+    if (folder == NULL || path[0] == '/' || path[0] == '\0') {
+        return false;
+    }
+    const int n = snprintf(joined, PATH_MAX, "%s/%s", folder, path);
+    return n > 0 && n < PATH_MAX &&
+           (find_stand_in(joined) != NULL || has_stand_in(joined) ||
+            stat(joined, &about) == 0);
+}
+
 static char *copy_bytes(const char *bytes, size_t length)
 {
     char *copy = me_alloc(length + 1, 1, "a script's file");
@@ -129,8 +158,19 @@ me_status me_input_stand_in(const char *path, const char *bytes, size_t length,
     return ME_OK;
 }
 
+me_status me_input_enter(const char *folder, me_diag *diag)
+{
+    me_free(written_by_script.folder);
+    written_by_script.folder = copy_bytes(folder, strlen(folder));
+    return written_by_script.folder != NULL
+               ? ME_OK
+               : me_fail(diag, ME_ERR_NOMEM, "no memory for a folder's name");
+}
+
 void me_input_stand_ins_end(void)
 {
+    me_free(written_by_script.folder);
+    written_by_script.folder = NULL;
     for (size_t i = 0; i < written_by_script.count; i++) {
         me_free(written_by_script.files[i].path);
         me_free(written_by_script.files[i].bytes);
@@ -141,6 +181,11 @@ void me_input_stand_ins_end(void)
 bool me_input_is_file(const char *path)
 {
     struct stat about;
+    char joined[PATH_MAX];
+    if (find_stand_in(path) != NULL) {
+        return true;
+    }
+    path = find_entered(path, joined) ? joined : path;
     return find_stand_in(path) != NULL ||
            (stat(path, &about) == 0 && S_ISREG(about.st_mode));
 }
@@ -148,13 +193,13 @@ bool me_input_is_file(const char *path)
 bool me_input_is_folder(const char *path)
 {
     struct stat about;
-    bool is_folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-    for (size_t i = 0; !is_folder && i < written_by_script.count; i++) {
-        const char *rest = rest_of(written_by_script.files[i].path, path);
-        is_folder = path[0] != '\0' && rest != NULL && rest[0] != '\0' &&
-                    (rest[0] == '/' || path[strlen(path) - 1] == '/');
+    char joined[PATH_MAX];
+    if (has_stand_in(path)) {
+        return true;
     }
-    return is_folder;
+    path = find_entered(path, joined) ? joined : path;
+    return has_stand_in(path) ||
+           (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
 }
 
 bool me_input_is_there(const char *path)
@@ -253,7 +298,12 @@ static me_status open_regular(const char *path, me_diag *diag, int *fd_out)
 me_status me_input_open(const char *path, me_diag *diag, FILE **file_out)
 {
     int fd = -1;
+    char joined[PATH_MAX];
     const stand_in *in = find_stand_in(path);
+    if (in == NULL && find_entered(path, joined)) {
+        path = joined;
+        in = find_stand_in(path);
+    }
     const me_status status = in == NULL ? open_regular(path, diag, &fd) : ME_OK;
     if (status != ME_OK) {
         return status;

@@ -87,7 +87,18 @@ enum {
 me_status me_input_stand_in(const char *path, const char *bytes, size_t length,
                             me_diag *diag) ME_MUST_CHECK;
 
-/** Files are read as they are again. Gives back what stood in. */
+/**
+ * From now on, in this process, a relative name is that of a file in a folder,
+ * where a script launches its job, and only where that has none of this process's
+ * folder. Not while another thread reads. Local.
+ *
+ * @param folder  absolute, copied
+ * @return ME_OK; ME_ERR_NOMEM
+ */
+me_status me_input_enter(const char *folder, me_diag *diag) ME_MUST_CHECK;
+
+/** Files are read as they are again, and from this process's folder. Gives back
+ *  what stood in. */
 void me_input_stand_ins_end(void);
 
 /** Can @p path be read as a regular file, or do bytes stand in for it? */

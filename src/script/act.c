@@ -134,6 +134,7 @@ static int tell(int argc, char **argv)
             me_words_add(&words, *variable);
         }
     }
+    me_carry_folder(&words);
     me_carry_files(&before.text, &words);
     const bool is_told = me_record_send(&words);
     me_words_fini(&before);

@@ -101,6 +101,21 @@ void me_carry_word(const char *word, me_str *text)
     }
 }
 
+void me_carry_folder(me_words *record)
+{
+    char folder[PATH_MAX];
+    struct timespec time;
+    const char *begin = read_begin(&time);
+    if (begin == NULL || getcwd(folder, sizeof folder) == NULL ||
+        strcmp(folder, begin) == 0) {
+        return;
+    }
+    me_str word = {0};
+    me_str_printf(&word, ME_CARRY_FOLDER "%s", folder);
+    me_words_add(record, me_str_text(&word));
+    me_str_fini(&word);
+}
+
 /** Files as models and tokenizers have them, which may be large or binary. */
 static bool is_of_model(const char *path)
 {

@@ -27,6 +27,10 @@ enum {
  *  bytes as me_carry_decode() reads them. */
 #define ME_CARRY_FILE "MEMEST_FILE="
 
+/** Beside it, the folder of a launch, where it is not the one where the script
+ *  began: relative names are meant in it. */
+#define ME_CARRY_FOLDER "MEMEST_FOLDER="
+
 /** When and where the script began: a variable of its processes. */
 #define ME_CARRY_BEGIN "MEMEST_BEGIN"
 
@@ -44,6 +48,9 @@ void me_carry_word(const char *word, me_str *text);
  *  are too large: where memest finds no such file it says so.
  *  @param words  each with a NUL behind it */
 void me_carry_files(const me_str *words, me_words *record);
+
+/** Add ME_CARRY_FOLDER, of this process, where it says something. */
+void me_carry_folder(me_words *record);
 
 /** Append a file's bytes as they were, of a text without a NUL. */
 void me_carry_decode(const char *text, me_str *bytes);

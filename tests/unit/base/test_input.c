@@ -140,6 +140,41 @@ static void test_input__stand_ins(void **state)
     assert_true(me_input_is_folder(folder));
 }
 
+/* Relative names are those of the folder of a launch first, of what a script wrote
+ * there as well. */
+static void test_input__enters_a_folder(void **state)
+{
+    (void)state;
+    char name[256];
+    char line[8] = "";
+    me_diag diag = {.status = ME_OK};
+    FILE *file = NULL;
+    (void)snprintf(name, sizeof name, "%s/entered", folder);
+    file = fopen(name, "w");
+    assert_non_null(file);
+    assert_true(fputs("in", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_false(me_input_is_file("entered"));
+    assert_int_equal(me_input_enter(folder, &diag), ME_OK);
+    assert_true(me_input_is_file("entered"));
+    assert_true(me_input_is_there("./entered"));
+    assert_true(me_input_is_folder("."));
+    assert_false(me_input_is_there("nowhere"));
+    assert_false(me_input_is_there(""));
+    assert_int_equal(me_input_open("entered", &diag, &file), ME_OK);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "in");
+    assert_int_equal(fclose(file), 0);
+    (void)snprintf(name, sizeof name, "%s/new/file", folder);
+    assert_int_equal(me_input_stand_in(name, "a", 1, &diag), ME_OK);
+    assert_true(me_input_is_file("new/file"));
+    assert_true(me_input_is_folder("new"));
+    me_input_stand_ins_end();
+    assert_false(me_input_is_file("entered"));
+    (void)snprintf(name, sizeof name, "%s/entered", folder);
+    assert_int_equal(unlink(name), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +182,7 @@ int main(void)
         cmocka_unit_test(test_input__text),
         cmocka_unit_test(test_input__limit),
         cmocka_unit_test(test_input__stand_ins),
+        cmocka_unit_test(test_input__enters_a_folder),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
