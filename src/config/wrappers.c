@@ -236,7 +236,8 @@ static const me_wrapper wrappers[] = {
     {"sbatch salloc bsub nsys ncu nvprof vtune perf strace ltrace docker podman "
      "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run uv "
      "poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice ionice "
-     "chrt stdbuf taskset numawrap xvfb-run ssh pdsh clush pssh ray",
+     "chrt stdbuf taskset numawrap xvfb-run ssh pdsh clush pssh ray "
+     "sudo doas",
      ME_WRAPPER_FOREIGN, no_options},
 };
 

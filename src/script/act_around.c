@@ -17,6 +17,7 @@ static bool is_started(const char *word, const char *next)
     case ME_GUISE_LAUNCH: return me_guise_may_start(word, next);
     case ME_GUISE_COUNT:
     case ME_GUISE_AROUND:
+    case ME_GUISE_AS:
     case ME_GUISE_REMOTE:
     case ME_GUISE_SHELL: return true;
     case ME_GUISE_WORK: return strcmp(me_guise_base(word), "env") == 0;
@@ -63,4 +64,58 @@ int me_guise_around(int argc, char **argv)
         at += me_inherit_option(&inherit, program, argc - at, argv + at);
     }
     return me_guise_nothing(argc, argv);
+}
+
+/** A letter of an option, or a long one's value as the next word: sudo(8), and
+ *  doas(1), whose -C and -u are the same. */
+static bool takes_next(const char *word)
+{
+    static const char letters[] = "CDRTUghprtu";
+    static const char names[] =
+        "--close-from --chdir --chroot --command-timeout --other-user --group "
+        "--host --prompt --role --type --user";
+    if (word[1] == '-') {
+        return me_names_have(names, word, strlen(word));
+    }
+    const size_t n = strcspn(word + 1, letters) + 1;
+    return word[n] != '\0' && word[n + 1] == '\0';
+}
+
+/** An option of sudo's that keeps variables. */
+static void take_kept(me_inherit *inherit, const char *word)
+{
+    static const char list[] = "--preserve-env=";
+    static char all[] = "-E";
+    char *const option[] = {all, NULL};
+    const size_t n = strcspn(word, "CDRTUghprtu");
+    const bool is_letter = word[1] != '-' && memchr(word, 'E', n) != NULL;
+    if (strncmp(word, list, sizeof list - 1) == 0) {
+        me_inherit_list(inherit, word + sizeof list - 1);
+    } else if (is_letter || strcmp(word, "--preserve-env") == 0) {
+        (void)me_inherit_option(inherit, "sudo", 1, option);
+    }
+}
+
+int me_guise_as(int argc, char **argv)
+{
+    const char *program = me_guise_base(argv[0]);
+    const bool is_sudo = strcmp(program, "sudo") == 0;
+    int at = 1;
+    me_inherit inherit = {.is_clean = false};
+    me_inherit_begin(&inherit, program);
+    for (bool is_end = false; !is_end && at < argc && argv[at][0] == '-';) {
+        const int n = takes_next(argv[at]) ? 2 : 1;
+        is_end = strcmp(argv[at], "--") == 0;
+        if (is_sudo) {
+            take_kept(&inherit, argv[at]);
+        }
+        at += n;
+    }
+    for (; is_sudo && at < argc && strchr(argv[at], '=') != NULL; at++) {
+        me_str_append_n(&inherit.sets, argv[at], strlen(argv[at]) + 1);
+    }
+    if (at >= argc) {
+        return me_guise_nothing(argc, argv);
+    }
+    return start(&inherit, false, argv + at);
 }

@@ -37,6 +37,10 @@ int me_guise_fail(const char *what, const char *why);
  *  the environment that its options leave (script/inherit.h). */
 int me_guise_around(int argc, char **argv);
 
+/** sudo and its like: the command behind options and assignments is started, with
+ *  the environment that they leave. */
+int me_guise_as(int argc, char **argv);
+
 /** Tell that a command had no effect. @return 0, its exit code */
 int me_guise_nothing(int argc, char **argv);
 

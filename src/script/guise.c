@@ -23,6 +23,7 @@ static const me_guise rows[] = {
      "conda mamba micromamba ray bsub xvfb-run hpcrun tau_exec scorep catchsegv "
      "time",
      ME_GUISE_AROUND},
+    {"sudo doas", ME_GUISE_AS},
     {"ssh pdsh clush pssh parallel-ssh", ME_GUISE_REMOTE},
     {"sbatch salloc", ME_GUISE_SBATCH},
     {"sleep usleep clear reset tput stty sync", ME_GUISE_QUIET},
@@ -46,7 +47,7 @@ static const me_guise rows[] = {
     {"rm unlink shred dd chmod chown chgrp chattr setfacl git git-lfs hg svn "
      "pip pip3 pipx npm cargo make cmake ninja gcc g++ cc nvcc wget curl aria2c "
      "module ml spack easybuild lmod conda-env apt apt-get yum dnf zypper apk "
-     "rpm dpkg snap sudo su doas scp sftp rsync rclone gsutil gcloud aws "
+     "rpm dpkg snap su scp sftp rsync rclone gsutil gcloud aws "
      "az azcopy s3cmd s5cmd mc hf huggingface-cli wandb tensorboard mlflow "
      "modelscope squeue sinfo sacct scancel sacctmgr sbcast sattach srun_cr "
      "sprio sstat strigger qsub qstat qdel bjobs bkill kubectl helm "

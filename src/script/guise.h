@@ -17,6 +17,7 @@ typedef enum me_guise_kind {
     ME_GUISE_LAUNCH,   /**< its words may be the job: they are told */
     ME_GUISE_COUNT,    /**< srun, mpirun: kept before what they start, once */
     ME_GUISE_AROUND,   /**< containers, profilers: what they start is started */
+    ME_GUISE_AS,       /**< sudo: the command behind its options is started */
     ME_GUISE_REMOTE,   /**< ssh: what it starts elsewhere is started here */
     ME_GUISE_SBATCH,   /**< sbatch's script or salloc's command runs as in its
                             job */

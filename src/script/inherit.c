@@ -38,7 +38,9 @@ typedef struct rule {
 /** By the programs' manuals. Others pass all on, and no option sets a variable. */
 static const rule rules[] = {
     {"docker podman podman-hpc nerdctl enroot", NULL, CLEAN},
+    {"sudo doas", NULL, CLEAN},
     {"podman podman-hpc", "--env-host", PASS},
+    {"sudo", "-E --preserve-env", PASS},
     {"apptainer singularity", "-e --cleanenv -C --containall --compat", CLEAN},
     {"shifter", "--clearenv", CLEAN},
     {"pixi mamba micromamba", "--clean-env", CLEAN},

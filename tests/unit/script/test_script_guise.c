@@ -22,6 +22,7 @@ static void test_finds_names_and_paths(void **state)
         {"srun", ME_GUISE_COUNT},
         {"flux", ME_GUISE_COUNT},
         {"/usr/bin/ssh", ME_GUISE_REMOTE},
+        {"sudo", ME_GUISE_AS},
         {"/usr/bin/rm", ME_GUISE_NOTHING},
         {"rm ", ME_GUISE_UNKNOWN},
         {"awk", ME_GUISE_WORK},

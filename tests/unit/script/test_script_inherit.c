@@ -95,6 +95,9 @@ static void test_programs(void **state)
         {"micromamba run --clean-env -e E=1", "E=1"},
         {"bsub -e A=5 -env all,E=1", "A=1 AB=2 C=3 E=1"},
         {"bsub -env none", ""},
+        {"sudo -u me", ""},
+        {"sudo -E", "A=1 AB=2 C=3"},
+        {"doas -u me", ""},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
