@@ -45,8 +45,8 @@ static void describe(char text[256])
 /** Follow a program's words; @p command is split at blanks. */
 static void follow(me_inherit *inherit, const char *command)
 {
-    char text[WORDS_MAX][WORD_BYTES];
-    char *words[WORDS_MAX];
+    char text[WORDS_MAX][WORD_BYTES] = {""};
+    char *words[WORDS_MAX] = {text[0]};
     int count = 0;
     while (*command != '\0') {
         const size_t n = strcspn(command, " ");
