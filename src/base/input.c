@@ -123,6 +123,13 @@ static bool find_entered(const char *path, char joined[PATH_MAX])
             stat(joined, &about) == 0);
 }
 
+/** Where a name is read: what stands in for it comes before the folder. */
+static const char *where(const char *path, bool has_stand_in_of_it,
+                         char joined[PATH_MAX])
+{
+    return !has_stand_in_of_it && find_entered(path, joined) ? joined : path;
+}
+
 static char *copy_bytes(const char *bytes, size_t length)
 {
     char *copy = me_alloc(length + 1, 1, "a script's file");
@@ -182,10 +189,7 @@ bool me_input_is_file(const char *path)
 {
     struct stat about;
     char joined[PATH_MAX];
-    if (find_stand_in(path) != NULL) {
-        return true;
-    }
-    path = find_entered(path, joined) ? joined : path;
+    path = where(path, find_stand_in(path) != NULL, joined);
     return find_stand_in(path) != NULL ||
            (stat(path, &about) == 0 && S_ISREG(about.st_mode));
 }
@@ -194,10 +198,7 @@ bool me_input_is_folder(const char *path)
 {
     struct stat about;
     char joined[PATH_MAX];
-    if (has_stand_in(path)) {
-        return true;
-    }
-    path = find_entered(path, joined) ? joined : path;
+    path = where(path, has_stand_in(path), joined);
     return has_stand_in(path) ||
            (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
 }
@@ -299,11 +300,8 @@ me_status me_input_open(const char *path, me_diag *diag, FILE **file_out)
 {
     int fd = -1;
     char joined[PATH_MAX];
+    path = where(path, find_stand_in(path) != NULL, joined);
     const stand_in *in = find_stand_in(path);
-    if (in == NULL && find_entered(path, joined)) {
-        path = joined;
-        in = find_stand_in(path);
-    }
     const me_status status = in == NULL ? open_regular(path, diag, &fd) : ME_OK;
     if (status != ME_OK) {
         return status;

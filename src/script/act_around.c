@@ -66,18 +66,19 @@ int me_guise_around(int argc, char **argv)
     return me_guise_nothing(argc, argv);
 }
 
-/** A letter of an option, or a long one's value as the next word: sudo(8), and
- *  doas(1), whose -C and -u are the same. */
+/** Letters of sudo(8) that have a value; doas(1)'s -C and -u are the same. */
+static const char letters_with_value[] = "CDRTUghprtu";
+
+/** A letter of an option, or a long one's value as the next word? */
 static bool takes_next(const char *word)
 {
-    static const char letters[] = "CDRTUghprtu";
     static const char names[] =
         "--close-from --chdir --chroot --command-timeout --other-user --group "
         "--host --prompt --role --type --user";
     if (word[1] == '-') {
         return me_names_have(names, word, strlen(word));
     }
-    const size_t n = strcspn(word + 1, letters) + 1;
+    const size_t n = strcspn(word + 1, letters_with_value) + 1;
     return word[n] != '\0' && word[n + 1] == '\0';
 }
 
@@ -87,7 +88,7 @@ static void take_kept(me_inherit *inherit, const char *word)
     static const char list[] = "--preserve-env=";
     static char all[] = "-E";
     char *const option[] = {all, NULL};
-    const size_t n = strcspn(word, "CDRTUghprtu");
+    const size_t n = strcspn(word, letters_with_value);
     const bool is_letter = word[1] != '-' && memchr(word, 'E', n) != NULL;
     if (strncmp(word, list, sizeof list - 1) == 0) {
         me_inherit_list(inherit, word + sizeof list - 1);
