@@ -215,8 +215,8 @@ static me_status step_srun(walk *w, const me_wrapper *wrapper)
         } else if (me_slurm_words_explain(&words, read, word_at(w, 0), why)) {
             status = me_fail(w->diag, ME_ERR_CONFIG, "srun %.60s: %s",
                              word_at(w, 0), why);
-        } else if (read == ME_SLURM_UNKNOWN) {
-            status = fail_option(w, "srun");
+        } else if (read == ME_SLURM_UNKNOWN || read == ME_SLURM_END) {
+            status = fail_option(w, "srun"); // `-` alone is the end to getopt
         }
     } while (status == ME_OK && words.letter > 0);
     w->at += words.at;

@@ -100,6 +100,8 @@ static const struct {
     {"composer train.py", ME_ERR_UNSUPPORTED, "Composer's trainer"},
     {"deepspeed --numgpus 8 pretrain_gpt.py", ME_ERR_CONFIG,
      "does not know --numgpus of deepspeed"},
+    {"srun -n 2 - python pretrain_gpt.py", ME_ERR_CONFIG,
+     "does not know - of srun"},
     {"python -c x", ME_ERR_CONFIG, "command in quotes"},
     {"torchrun pretrain_t5.py", ME_ERR_UNSUPPORTED,
      "'pretrain_t5.py' is not modelled"},
