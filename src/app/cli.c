@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/cli_flag.h"
+#include "app/job_file.h"
 #include "base/nearest.h"
 #include "config/flags.h"
 
@@ -489,5 +490,6 @@ me_status me_cli_parse(int argc, char **argv, me_diag *diag, me_cli *cli_out)
     if (status != ME_OK || cli->help || cli->version) {
         return status;
     }
-    return check_words(c, cli, diag);
+    status = me_job_file_take(cli, diag);
+    return status == ME_OK ? check_words(c, cli, diag) : status;
 }
