@@ -78,7 +78,8 @@ typedef struct memest_compare_row {
     const char *reason;      /**< why it cannot run, and nothing below is set;
                                   NULL: it runs */
     int32_t place;           /**< by step time among those that fit, from 1; 0:
-                                  none. Ties have the same */
+                                  none, so where the step is a lower bound.
+                                  Ties have the same */
     bool is_tie;             /**< another has this place, too */
     bool fits;               /**< or the card's memory is not known */
     memest_risk risk;
@@ -106,8 +107,8 @@ typedef struct memest_compare_row {
     int32_t n_stages;
 } memest_compare_row;
 
-/** Rows: first what fits, by step time, then what does not, then what cannot
- *  run; as asked for where nothing else decides. */
+/** Rows: first what fits, then what does not, then what cannot run; by step time,
+ *  bounds of it behind the others, and as asked for where nothing else decides. */
 MEMEST_API size_t memest_comparison_n_rows(const memest_comparison *comparison);
 MEMEST_API bool memest_comparison_row(const memest_comparison *comparison,
                                       size_t index,

@@ -52,8 +52,8 @@ typedef struct memest_candidate {
     bool is_lower_bound; /**< a part of the host's time is not in the step */
     double step;         /**< seconds */
     double tokens_per_second; /**< of all ranks; 0: not predicted */
-    int32_t place; /**< in the front, by step time, from 1; 0: none. Ties have
-                        the same */
+    int32_t place; /**< in the front, by step time, from 1; 0: none, so where it
+                        is a lower bound. Ties have the same */
     bool is_tie;   /**< another has this place */
     bool is_equal; /**< another has these very numbers */
 } memest_candidate;

@@ -118,8 +118,8 @@ static void explain_prediction(const me_compare_print *print, me_str *text)
     if (missing != NULL) {
         me_str_printf(text,
                       " >= is a lower bound (of tokens/s <= an upper one): the "
-                      "host's time for %s is not in it, and may change the "
-                      "order.",
+                      "host's time for %s is not in it, so such a setting "
+                      "comes behind those and has no place.",
                       missing);
     }
 }

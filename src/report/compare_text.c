@@ -57,9 +57,7 @@ static void get_variant(const void *row, me_str *cell)
 static void get_step(const void *row, me_str *cell)
 {
     const me_step_time *step = me_compare_step(line_of(row));
-    const bool is_bound =
-        step != NULL && me_compare_host_lacks(line_of(row)) != NULL;
-    me_str_append(cell, is_bound ? ">=" : "");
+    me_str_append(cell, me_compare_is_bound(line_of(row)) ? ">=" : "");
     append_ms(cell, step, step == NULL ? 0 : step->step_ns);
 }
 
@@ -70,8 +68,7 @@ static void get_tokens(const void *row, me_str *cell)
         !(line->row->report->time.tokens_per_second > 0)) {
         me_str_append(cell, "-");
     } else {
-        me_str_printf(cell, "%s%.0f",
-                      me_compare_host_lacks(line) != NULL ? "<=" : "",
+        me_str_printf(cell, "%s%.0f", me_compare_is_bound(line) ? "<=" : "",
                       line->row->report->time.tokens_per_second);
     }
 }

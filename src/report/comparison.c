@@ -26,6 +26,11 @@ const char *me_compare_host_lacks(const me_compare_line *line)
                : row->report->time.host_lacks;
 }
 
+bool me_compare_is_bound(const me_compare_line *line)
+{
+    return me_compare_step(line) != NULL && me_compare_host_lacks(line) != NULL;
+}
+
 uint64_t me_compare_host_bytes(const me_compare_line *line)
 {
     const me_report *report = line->row->report;
@@ -146,12 +151,19 @@ static me_status fill_stages(const me_report *report, me_compare_line *line)
 }
 
 /** What comes first in the table. */
-static int order_of(const me_compare_line *line)
+typedef enum line_order {
+    ORDER_FITS,
+    ORDER_OPEN,
+    ORDER_DOES_NOT_FIT,
+    ORDER_CANNOT_RUN
+} line_order;
+
+static line_order order_of(const me_compare_line *line)
 {
-    if (line->n_stages == 0) {
-        return 3;
-    }
-    return line->is_open ? 1 : line->fits ? 0 : 2;
+    return line->n_stages == 0 ? ORDER_CANNOT_RUN
+           : line->is_open     ? ORDER_OPEN
+           : line->fits        ? ORDER_FITS
+                               : ORDER_DOES_NOT_FIT;
 }
 
 static int compare_lines(const void *a, const void *b)
@@ -159,7 +171,10 @@ static int compare_lines(const void *a, const void *b)
     const me_compare_line *x = a;
     const me_compare_line *y = b;
     if (order_of(x) != order_of(y)) {
-        return order_of(x) - order_of(y);
+        return (int)order_of(x) - (int)order_of(y);
+    }
+    if (me_compare_is_bound(x) != me_compare_is_bound(y)) {
+        return me_compare_is_bound(x) ? 1 : -1;
     }
     const me_step_time *s = me_compare_step(x);
     const me_step_time *t = me_compare_step(y);
@@ -186,7 +201,8 @@ static void give_places(me_compare_line *lines, size_t n_lines)
     int32_t place = 0;
     for (size_t i = 0; i < n_lines; i++) {
         const me_step_time *step = me_compare_step(&lines[i]);
-        if (step == NULL || order_of(&lines[i]) != 0) {
+        if (step == NULL || me_compare_is_bound(&lines[i]) ||
+            order_of(&lines[i]) != ORDER_FITS) {
             continue;
         }
         const bool is_tie =

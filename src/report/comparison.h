@@ -70,12 +70,12 @@ typedef struct me_compare_line {
 } me_compare_line;
 
 /**
- * Judge and sort: first what fits, by step time, then what nobody can say that
- * of, then what does not, then what cannot run; as asked for where nothing else
- * decides. What fits has a place, unless what is left out of it may be of any
- * size. Two predicted times
- * of which the larger is less than ME_TIME_TIE above the fastest of a place have
- * that place; under fixed durations equal ones do. Local.
+ * Judge and sort: first what fits, then what nobody can say that of, then what does
+ * not, then what cannot run; each by step time, where that is a lower bound behind
+ * the others; as asked for where nothing else decides. What fits has a place,
+ * unless its step is a bound or what is left out of it may be of any size. Two
+ * predicted times of which the larger is less than ME_TIME_TIE above the fastest
+ * of a place have that place; under fixed durations equal ones do. Local.
  *
  * @param lines_out  n_rows of them, for me_compare_lines_destroy()
  * @return ME_OK, ME_ERR_NOMEM
@@ -94,6 +94,9 @@ const me_step_time *me_compare_step(const me_compare_line *line);
 /** What of the host's time the step lacks, so that it is a lower bound; NULL:
  *  nothing, or durations are fixed. Local. */
 const char *me_compare_host_lacks(const me_compare_line *line);
+
+/** Is the step a lower bound, which is in no order to others? Local. */
+bool me_compare_is_bound(const me_compare_line *line);
 
 /** What a setting's worst rank keeps in the host's memory, all uses together; 0
  *  where it cannot run. Local. */

@@ -120,8 +120,7 @@ static bool is_repeated(const me_compare_row *rows, size_t n,
 }
 
 static me_status add_offer(me_fit_run *r, const finalists *f,
-                           const me_compare_line *line, bool is_bound,
-                           me_diag *diag)
+                           const me_compare_line *line, me_diag *diag)
 {
     const size_t i = r->fit.n_offers;
     const me_compare_row *row = line->row;
@@ -135,41 +134,24 @@ static me_status add_offer(me_fit_run *r, const finalists *f,
                        .flags = me_str_text(&r->flags[i]),
                        .report = row->report,
                        .changes_numerics = trial->change.changes_numerics,
-                       .place = is_bound ? 0 : line->place,
-                       .is_tie = !is_bound && line->is_tie};
+                       .place = line->place,
+                       .is_tie = line->is_tie};
     r->fit.n_offers = i + 1;
     return status;
 }
 
-/** Is its time a lower bound, which is in no order to others? */
-static bool is_bound(const me_compare_row *row)
-{
-    return row->report->time.step != NULL &&
-           row->report->time.host_lacks != NULL;
-}
-
-/** Those of the rows whose time is a bound, or those whose is none. */
 static me_status add_offers(me_fit_run *r, const finalists *f,
-                            const me_comparison *all, bool are_bounds,
-                            me_compare_row *rows, me_diag *diag)
+                            const me_comparison *fitting, me_diag *diag)
 {
-    me_comparison fitting = *all;
-    fitting.rows = rows;
-    fitting.n_rows = 0;
-    for (size_t i = 0; i < all->n_rows; i++) {
-        if (is_bound(&all->rows[i]) == are_bounds) {
-            rows[fitting.n_rows++] = all->rows[i];
-        }
-    }
     me_compare_line *lines = NULL;
     me_status status = ME_OK;
-    if (fitting.n_rows > 0) {
-        status = me_compare_lines_create(&fitting, diag, &lines);
+    if (fitting->n_rows > 0) {
+        status = me_compare_lines_create(fitting, diag, &lines);
     }
-    for (size_t i = 0; i < fitting.n_rows && status == ME_OK; i++) {
-        status = add_offer(r, f, &lines[i], are_bounds, diag);
+    for (size_t i = 0; i < fitting->n_rows && status == ME_OK; i++) {
+        status = add_offer(r, f, &lines[i], diag);
     }
-    me_compare_lines_destroy(lines, fitting.n_rows);
+    me_compare_lines_destroy(lines, fitting->n_rows);
     return status;
 }
 
@@ -193,27 +175,20 @@ static size_t pick_fitting(me_fit_run *r, me_compare_row *rows)
     return n;
 }
 
-/** On process 0: the offers, those of which nobody knows the time last. */
+/** On process 0: the offers, in the order of a comparison. */
 static me_status judge(me_fit_run *r, const finalists *f, me_diag *diag)
 {
-    me_comparison all = *me_compare_run_comparison(r->whole);
-    me_compare_row *fitting = me_alloc(all.n_rows, sizeof *fitting, "fit.rows");
-    me_compare_row *rows = me_alloc(all.n_rows, sizeof *rows, "fit.rows");
-    r->offers = me_alloc(all.n_rows, sizeof *r->offers, "fit.offers");
-    r->flags = me_alloc(all.n_rows, sizeof *r->flags, "fit.flags");
-    me_status status =
-        fitting == NULL || rows == NULL || r->offers == NULL || r->flags == NULL
-            ? me_fit_no_memory(diag)
-            : ME_OK;
-    if (status == ME_OK) {
-        all.n_rows = pick_fitting(r, fitting);
-        all.rows = fitting;
-        status = add_offers(r, f, &all, false, rows, diag);
+    me_comparison fitting = *me_compare_run_comparison(r->whole);
+    me_compare_row *rows = me_alloc(fitting.n_rows, sizeof *rows, "fit.rows");
+    r->offers = me_alloc(fitting.n_rows, sizeof *r->offers, "fit.offers");
+    r->flags = me_alloc(fitting.n_rows, sizeof *r->flags, "fit.flags");
+    if (rows == NULL || r->offers == NULL || r->flags == NULL) {
+        me_free(rows);
+        return me_fit_no_memory(diag);
     }
-    if (status == ME_OK) {
-        status = add_offers(r, f, &all, true, rows, diag);
-    }
-    me_free(fitting);
+    fitting.n_rows = pick_fitting(r, rows);
+    fitting.rows = rows;
+    const me_status status = add_offers(r, f, &fitting, diag);
     me_free(rows);
     return status;
 }

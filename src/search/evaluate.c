@@ -14,7 +14,7 @@ static void read_step(const me_compare_line *line, me_search_result *result)
     result->forward_backward_ns = step->forward_backward_ns;
     result->bubble_ns = step->bubble_ns;
     result->exposed_ns = me_compare_exposed_ns(step);
-    result->is_lower_step = me_compare_host_lacks(line) != NULL;
+    result->is_lower_step = me_compare_is_bound(line);
 }
 
 me_status me_search_result_of(const me_report *report, me_diag *diag,

@@ -53,12 +53,21 @@ static int compare_scores(const me_search_score *a, const me_search_score *b)
     return (a->world > b->world) - (a->world < b->world);
 }
 
+/** Is its step a lower bound, which is in no order to others? */
+static bool has_bound(const me_front_row *row)
+{
+    return row->candidate->result.is_lower_step;
+}
+
 static int compare_rows(const void *a, const void *b)
 {
     const me_candidate *x = ((const me_front_row *)a)->candidate;
     const me_candidate *y = ((const me_front_row *)b)->candidate;
     const me_search_score s = me_search_score_of(x);
     const me_search_score t = me_search_score_of(y);
+    if (has_bound(a) != has_bound(b)) {
+        return has_bound(a) ? 1 : -1;
+    }
     const int order = compare_scores(&s, &t);
     return order != 0 ? order : (x > y) - (x < y);
 }
@@ -86,11 +95,13 @@ static void give_places(me_front_row *rows, uint32_t n)
         if (i > 0) {
             const me_search_score before =
                 me_search_score_of(rows[i - 1].candidate);
-            const bool is_equal = compare_scores(&before, &s) == 0;
+            const bool is_equal =
+                compare_scores(&before, &s) == 0 &&
+                has_bound(&rows[i - 1]) == has_bound(&rows[i]);
             rows[i].is_equal = is_equal;
             rows[i - 1].is_equal = rows[i - 1].is_equal || is_equal;
         }
-        if (s.step_ns == INT64_MAX) {
+        if (s.step_ns == INT64_MAX || has_bound(&rows[i])) {
             continue;
         }
         if (place > 0 &&

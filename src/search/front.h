@@ -35,15 +35,16 @@ bool me_candidate_fits(const me_candidate *candidate);
 /** A row of the front. */
 typedef struct me_front_row {
     const me_candidate *candidate; /**< borrowed */
-    int32_t place; /**< by step time, from 1; 0: no step is predicted */
+    int32_t place; /**< by step time, from 1; 0: none is known, or a bound */
     bool is_tie;   /**< another has this place */
     bool is_equal; /**< another has these very numbers */
 } me_front_row;
 
 /**
- * The front, by step time, then room, GPUs and the order of candidates. Places
- * are given as those of `memest compare` are: times of which the larger is less
- * than ME_TIME_TIE above the fastest of a place share it. Local.
+ * The front, by step time, lower bounds of it behind the others, then room, GPUs
+ * and the order of candidates. Places are given as those of `memest compare` are:
+ * times of which the larger is less than ME_TIME_TIE above the fastest of a place
+ * share it. Local.
  *
  * @param rows_out  owned by the caller, for me_free(); NULL where nothing fits
  * @return ME_OK, ME_ERR_NOMEM

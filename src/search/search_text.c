@@ -266,6 +266,15 @@ static me_status append_notes(const me_search_found *found, me_str *text)
     return is_good ? ME_OK : ME_ERR_NOMEM;
 }
 
+static bool has_bounds(const me_search_found *found)
+{
+    bool has = false;
+    for (size_t i = 0; i < found->n_rows; i++) {
+        has = has || found->rows[i].front.candidate->result.is_lower_step;
+    }
+    return has;
+}
+
 me_status me_search_text(const me_search_found *found, me_str *text)
 {
     me_str_printf(text, "memest %s search%s%s\n\n", found->version,
@@ -283,7 +292,11 @@ me_status me_search_text(const me_search_found *found, me_str *text)
         "GPUs at once. Bytes are the most of any rank, in GiB; the margin is "
         "what the worst rank leaves of the card. Times less than 15 % above the "
         "fastest of a place share it (=), since the prediction is no better; "
-        "rows with == have the same numbers.\n");
+        "rows with == have the same numbers.");
+    me_str_append(text, has_bounds(found) ? " >= is a lower bound, since the "
+                                            "host's time is not known: it has "
+                                            "no place.\n"
+                                          : "\n");
     append_settings(found, text);
     if (status == ME_OK) {
         status = append_notes(found, text);

@@ -76,11 +76,41 @@ static void test_front__order(void **state)
     me_free(rows);
 }
 
+/* A step that takes at least what is known of it comes behind the others and has no
+ * place, nor is it equal to one that is known. */
+static void test_front__bounds(void **state)
+{
+    (void)state;
+    me_candidate items[] = {
+        simulated(100, 900, 8),
+        simulated(100, 900, 8),
+        simulated(120, 800, 8),
+    };
+    static const size_t order[] = {1, 2, 0};
+    static const int32_t places[] = {1, 2, 0};
+    const me_candidates c = {.items = items,
+                             .count = sizeof items / sizeof items[0]};
+    me_diag diag = {.status = ME_OK};
+    me_front_row *rows = NULL;
+    uint32_t n = 0;
+    items[0].result.is_lower_step = true;
+    assert_int_equal(me_front_create(&c, &diag, &rows, &n), ME_OK);
+    assert_int_equal(n, sizeof order / sizeof order[0]);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_ptr_equal(rows[i].candidate, &items[order[i]]);
+        assert_int_equal(rows[i].place, places[i]);
+        assert_false(rows[i].is_tie);
+        assert_false(rows[i].is_equal);
+    }
+    me_free(rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_front__beats),
         cmocka_unit_test(test_front__order),
+        cmocka_unit_test(test_front__bounds),
     };
     return cmocka_run_group_tests_name("front", tests, NULL, NULL);
 }
