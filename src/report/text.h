@@ -127,7 +127,8 @@ const me_rank_result *me_report_worst(const me_report *report);
 
 /** The verdict in one screen: what `check` prints. Local.
  *
- *  @param is_brief  not all of what would make it fit
+ *  @param is_brief  at most 60 lines: not all of what would make it fit, nor all
+ *                   assumptions
  *  @return ME_OK, ME_ERR_NOMEM */
 me_status me_check_print(const me_report *report, bool is_brief,
                          me_str *text) ME_MUST_CHECK;

@@ -2,12 +2,11 @@
 /* The report on one screen: the reason, the job, the stages, the peak. */
 #include "base/text_wrap.h"
 #include "report/text.h"
+#include "report/text_screen.h"
 
 #include <stdint.h>
-#include <string.h>
 
 enum {
-    LINES_MAX = 60,
     NOTES_LEAST = 2, /* lines: how many there are */
     STEPS_MAX = 25   /* until no table gets shorter, and the head does */
 };
@@ -44,50 +43,14 @@ static brief_rows rows_after(size_t step)
 static const char more[] = "\nMore: --ranks all has each rank, --details the "
                            "card, modules, collectives, links and points\n";
 
-/** How many lines the first of @p lines is, with its end up to @p end. */
-static size_t lines_of_first(const char *lines, const char *end, me_str *text)
-{
-    me_str first = {0};
-    me_str_append_n(&first, lines, (size_t)(end - lines));
-    const size_t n = me_text_lines(me_str_text(&first), text->columns);
-    me_str_fini_piece(&first, text);
-    return n;
-}
-
-/** As many lines as there is room for, and how many are missing. */
-static void append_shortened(const char *lines, size_t room, me_str *text)
-{
-    const size_t all = me_text_lines(lines, text->columns);
-    size_t left = all <= room ? all : room > 0 ? room - 1 : 0;
-    size_t missing = all;
-    while (*lines != '\0') {
-        const char *end = strchr(lines, '\n') + 1;
-        const size_t n = lines_of_first(lines, end, text);
-        if (n > left) {
-            break;
-        }
-        me_str_append_n(text, lines, (size_t)(end - lines));
-        left -= n;
-        missing -= n;
-        lines = end;
-    }
-    if (missing > 0) {
-        me_str_printf(text, "  and %zu lines more with --details\n", missing);
-    }
-}
-
-static size_t room_after(size_t lines)
-{
-    return lines < LINES_MAX ? LINES_MAX - lines : 0;
-}
-
 static void append_notes(const me_report *report, me_str *text)
 {
     me_str notes = {0};
-    const size_t before = me_text_lines(me_str_text(text), text->columns) +
-                          me_text_lines(more, text->columns);
+    const size_t before =
+        me_screen_count(text) + me_text_lines(more, text->columns);
     me_text_notes(report, &notes);
-    append_shortened(me_str_text(&notes), room_after(before), text);
+    me_screen_append(me_str_text(&notes), me_screen_room(before), "--details",
+                     text);
     me_str_fini_piece(&notes, text);
 }
 
@@ -111,12 +74,13 @@ static void append_head(const me_report *report, bool is_shortened,
                         const char *tables, me_str *text)
 {
     me_str head = {0};
-    const size_t others = me_text_lines(me_str_text(text), text->columns) +
+    const size_t others = me_screen_count(text) +
                           me_text_lines(tables, text->columns) +
                           me_text_lines(more, text->columns) + NOTES_LEAST;
     me_text_head(report, &head);
-    append_shortened(me_str_text(&head),
-                     is_shortened ? room_after(others) : SIZE_MAX, text);
+    me_screen_append(me_str_text(&head),
+                     is_shortened ? me_screen_room(others) : SIZE_MAX,
+                     "--details", text);
     me_str_fini_piece(&head, text);
 }
 
@@ -144,7 +108,7 @@ me_status me_brief_append(const me_report *report, bool shows_ranks,
         me_str made = {.columns = text->columns};
         status = append_all(report, shows_ranks, is_colored, step, &made);
         is_done = shows_ranks || step == STEPS_MAX ||
-                  me_text_lines(me_str_text(&made), made.columns) <= LINES_MAX;
+                  me_screen_count(&made) <= ME_SCREEN_LINES;
         if (status == ME_OK && is_done) {
             me_str_append(text, me_str_text(&made));
         }

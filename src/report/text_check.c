@@ -5,12 +5,20 @@
 #include "report/fit.h"
 #include "report/quantity.h"
 #include "report/text.h"
+#include "report/text_screen.h"
 
 #include <inttypes.h>
 
 enum {
-    OFFERS_SHOWN = 8 /* of what would make it fit */
+    NOTES_LEAST = 2 /* lines: how many assumptions there are */
 };
+
+/** What there is room for. */
+typedef struct check_parts {
+    size_t n_offers;  /**< of what would make it fit; 0: all */
+    bool has_message; /**< PyTorch's own, of a job that dies */
+    bool has_notes; /**< all assumptions, or as many as a screen has room for */
+} check_parts;
 
 static void append_worst(const me_report *report, me_str *text)
 {
@@ -96,7 +104,7 @@ static void append_not_modelled(const me_flag_list *missing, me_str *text)
     me_str_append(text, "\n");
 }
 
-me_status me_check_print(const me_report *report, bool is_brief, me_str *text)
+static void append_head(const me_report *report, bool has_message, me_str *text)
 {
     const me_rank_result *worst = me_report_worst(report);
     const me_peak_result *peak = me_report_life_peak(worst);
@@ -117,10 +125,66 @@ me_status me_check_print(const me_report *report, bool is_brief, me_str *text)
     append_card(report->config, text);
     append_margin(&report->verdict, text);
     me_text_band(report, text);
-    me_text_end(report, text);
+    (has_message ? me_text_end : me_text_end_line)(report, text);
     append_not_modelled(&report->config->not_modelled, text);
+}
+
+static void append_assumptions(const me_report *report, size_t room,
+                               me_str *text)
+{
+    me_str lines = {0};
     for (uint32_t i = 0; i < report->n_assumptions; i++) {
-        me_str_printf(text, "  assumes     %s\n", report->assumptions[i]);
+        me_str_printf(&lines, "  assumes     %s\n", report->assumptions[i]);
     }
-    return me_fit_text(report, is_brief ? OFFERS_SHOWN : 0, text);
+    me_screen_append(me_str_text(&lines), room, "memest estimate --details",
+                     text);
+    me_str_fini_piece(&lines, text);
+}
+
+static me_status append_parts(const me_report *report, check_parts parts,
+                              me_str *text)
+{
+    me_str fit = {.columns = text->columns};
+    const me_status status = me_fit_text(report, parts.n_offers, &fit);
+    append_head(report, parts.has_message, text);
+    const size_t others = me_screen_count(text) + me_screen_count(&fit);
+    const size_t room = me_screen_room(others);
+    append_assumptions(report,
+                       parts.has_notes      ? SIZE_MAX
+                       : room < NOTES_LEAST ? NOTES_LEAST
+                                            : room,
+                       text);
+    me_str_append(text, me_str_text(&fit));
+    me_str_fini_piece(&fit, text);
+    return status == ME_OK ? me_str_status(text) : status;
+}
+
+/** The most that a screen has room for. */
+static me_status append_screen(const me_report *report, me_str *text)
+{
+    static const check_parts choices[] = {
+        {8, true, false},  {7, true, false},  {6, true, false},
+        {5, true, false},  {4, true, false},  {3, true, false},
+        {3, false, false}, {2, false, false}, {1, false, false}};
+    static const size_t n_choices = sizeof choices / sizeof *choices;
+    me_status status = ME_OK;
+    bool is_done = false;
+    for (size_t i = 0; status == ME_OK && !is_done; i++) {
+        me_str made = {.columns = text->columns};
+        status = append_parts(report, choices[i], &made);
+        is_done =
+            i == n_choices - 1 || me_screen_count(&made) <= ME_SCREEN_LINES;
+        if (status == ME_OK && is_done) {
+            me_str_append(text, me_str_text(&made));
+        }
+        me_str_fini_piece(&made, text);
+    }
+    return status == ME_OK ? me_str_status(text) : status;
+}
+
+me_status me_check_print(const me_report *report, bool is_brief, me_str *text)
+{
+    static const check_parts all = {.has_message = true, .has_notes = true};
+    return is_brief ? append_screen(report, text)
+                    : append_parts(report, all, text);
 }
