@@ -96,6 +96,11 @@ static me_status append_peak(const me_report *report, me_str *text)
     return me_text_peak(report, CONTRIBUTORS_SHOWN, ME_CATEGORY_COUNT, text);
 }
 
+static me_status append_ranks(const me_report *report, me_str *text)
+{
+    return me_text_ranks(report, true, text);
+}
+
 static me_status append_late(const me_report *report, me_str *text)
 {
     return me_text_late(report, SIZE_MAX, text);
@@ -104,7 +109,7 @@ static me_status append_late(const me_report *report, me_str *text)
 me_status me_text_append(const me_report *report, bool is_colored, me_str *text)
 {
     me_status (*const sections[])(const me_report *, me_str *) = {
-        me_text_ranks,  append_late,     append_peak,    me_text_device,
+        append_ranks,   append_late,     append_peak,    me_text_device,
         me_text_graphs, me_text_host,    me_text_volume, me_text_time,
         me_text_links,  me_text_modules, me_text_course};
     me_text_top(report, false, is_colored, text);

@@ -50,10 +50,13 @@ const me_peak_result *me_report_life_peak(const me_rank_result *worst);
 me_status me_text_stages(const me_report *report, size_t n_shown,
                          me_str *text) ME_MUST_CHECK;
 
-/** Ranks by stage and tensor rank with their peaks; how stages differ. */
-me_status me_text_ranks(const me_report *report, me_str *text) ME_MUST_CHECK;
+/** Ranks by stage with their peaks; how stages differ.
+ *
+ *  @param is_joined  equal ranks of a stage share a row */
+me_status me_text_ranks(const me_report *report, bool is_joined,
+                        me_str *text) ME_MUST_CHECK;
 
-/** The table of me_text_ranks() alone, as @p print writes tables. Local. */
+/** The joined table of me_text_ranks() alone, as @p print writes tables. Local. */
 me_status me_ranks_table(const me_report *report, me_table_printer print,
                          me_str *text) ME_MUST_CHECK;
 

@@ -57,7 +57,7 @@ static void append_notes(const me_report *report, me_str *text)
 static me_status append_tables(const me_report *report, bool shows_ranks,
                                brief_rows rows, me_str *text)
 {
-    me_status status = shows_ranks ? me_text_ranks(report, text)
+    me_status status = shows_ranks ? me_text_ranks(report, false, text)
                                    : me_text_stages(report, rows.stages, text);
     if (status == ME_OK) {
         status = me_text_late(report, rows.late, text);

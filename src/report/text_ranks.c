@@ -148,69 +148,80 @@ static const me_schema row_schema =
               {ME_BYTES(rank_row, optimizer), .title = "optimizer"},
               {ME_FOUND(find_peak, me_peak_schema)});
 
-static const me_column fixed_columns[] = {
-    {"", NULL, false, false, get_mark},
-    {"ranks", NULL, false, false, get_ranks},
-    {"count", NULL, true, false, get_count},
-    {"stage", NULL, true, false, get_stage},
-    {"tensor", NULL, true, false, get_tensor},
-};
-
-static const me_column context_column = {"context", NULL, true, false,
-                                         get_context};
-static const me_column data_column = {"data", NULL, true, false, get_data};
-static const me_column expert_column = {"expert", NULL, true, false,
-                                        get_expert};
-
 enum {
-    N_FIXED = sizeof fixed_columns / sizeof *fixed_columns,
-    COLUMNS_MAX = N_FIXED + 3
+    COLUMNS_MAX = 8
 };
 
-/** Coordinates that do not exist in the job have no column. */
-static size_t choose_columns(const me_report *report, me_column *columns)
+/** Coordinates that do not exist in the job have no column, nor has the number of
+ *  ranks where each has a row. */
+static size_t choose_columns(const me_report *report, bool is_joined,
+                             me_column *columns)
 {
     const me_parallel_config *p = &report->config->parallel;
+
+    const struct {
+        bool is_there;
+        me_column column;
+    } all[COLUMNS_MAX] = {
+        {true, {"", NULL, false, false, get_mark}},
+        {true,
+         {is_joined ? "ranks" : "rank", NULL, !is_joined, false, get_ranks}},
+        {is_joined, {"count", NULL, true, false, get_count}},
+        {true, {"stage", NULL, true, false, get_stage}},
+        {true, {"tensor", NULL, true, false, get_tensor}},
+        {p->context > 1, {"context", NULL, true, false, get_context}},
+        {p->data > 1, {"data", NULL, true, false, get_data}},
+        {p->expert > 1, {"expert", NULL, true, false, get_expert}},
+    };
+
     size_t n = 0;
-    memcpy(columns, fixed_columns, sizeof fixed_columns);
-    n += N_FIXED;
-    if (p->context > 1) {
-        columns[n++] = context_column;
-    }
-    if (p->data > 1) {
-        columns[n++] = data_column;
-    }
-    if (p->expert > 1) {
-        columns[n++] = expert_column;
+    for (size_t i = 0; i < COLUMNS_MAX; i++) {
+        if (all[i].is_there) {
+            columns[n++] = all[i].column;
+        }
     }
     return n;
 }
 
-/** By stage, then result (in the order of lowest ranks), then rank. */
-static int compare_ranks(const void *a, const void *b)
+/** By stage, then rank. */
+static int compare_places(const me_report_rank *x, const me_report_rank *y)
 {
-    const me_report_rank *x = *(const me_report_rank *const *)a;
-    const me_report_rank *y = *(const me_report_rank *const *)b;
     if (x->place.pp != y->place.pp) {
         return x->place.pp < y->place.pp ? -1 : 1;
-    }
-    if (x->result != y->result) {
-        return x->result < y->result ? -1 : 1;
     }
     return (x->place.rank > y->place.rank) - (x->place.rank < y->place.rank);
 }
 
-static size_t make_rows(const me_report *report, const me_report_rank **ranks,
-                        rank_row *rows)
+static int compare_ranks(const void *a, const void *b)
+{
+    return compare_places(*(const me_report_rank *const *)a,
+                          *(const me_report_rank *const *)b);
+}
+
+/** By stage, then result (in the order of lowest ranks), then rank. */
+static int compare_alike(const void *a, const void *b)
+{
+    const me_report_rank *x = *(const me_report_rank *const *)a;
+    const me_report_rank *y = *(const me_report_rank *const *)b;
+    if (x->place.pp == y->place.pp && x->result != y->result) {
+        return x->result < y->result ? -1 : 1;
+    }
+    return compare_places(x, y);
+}
+
+/** @param is_joined  equal ranks of a stage share a row */
+static size_t make_rows(const me_report *report, bool is_joined,
+                        const me_report_rank **ranks, rank_row *rows)
 {
     const size_t count = (size_t)report->world_size;
     for (size_t i = 0; i < count; i++) {
         ranks[i] = &report->ranks[i];
     }
-    qsort(ranks, count, sizeof(me_report_rank *), compare_ranks);
+    qsort(ranks, count, sizeof(me_report_rank *),
+          is_joined ? compare_alike : compare_ranks);
     size_t n_rows = 0;
     for (size_t i = 0, last = 0; i < count; i = last) {
-        for (last = i + 1; last < count &&
+        for (last = i + 1; is_joined && last < count &&
                            ranks[last]->place.pp == ranks[i]->place.pp &&
                            ranks[last]->result == ranks[i]->result;) {
             last++;
@@ -291,12 +302,12 @@ static void append_worst(const me_report *report, me_str *text)
 }
 
 /** What becomes of the rows, while they are there. */
-typedef me_status (*rows_user)(const me_report *report, const rank_row *rows,
-                               size_t n_rows, me_table_printer print,
-                               me_str *text);
+typedef me_status (*rows_user)(const me_report *report, bool is_joined,
+                               const rank_row *rows, size_t n_rows,
+                               me_table_printer print, me_str *text);
 
-static me_status with_rows(const me_report *report, rows_user use,
-                           me_table_printer print, me_str *text)
+static me_status with_rows(const me_report *report, bool is_joined,
+                           rows_user use, me_table_printer print, me_str *text)
 {
     const size_t count = (size_t)report->world_size;
     const me_report_rank **ranks =
@@ -304,20 +315,20 @@ static me_status with_rows(const me_report *report, rows_user use,
     rank_row *rows = me_alloc(count, sizeof *rows, "text.rank_rows");
     me_status status = ME_ERR_NOMEM;
     if (ranks != NULL && rows != NULL) {
-        const size_t n_rows = make_rows(report, ranks, rows);
-        status = use(report, rows, n_rows, print, text);
+        const size_t n_rows = make_rows(report, is_joined, ranks, rows);
+        status = use(report, is_joined, rows, n_rows, print, text);
     }
     me_free(ranks);
     me_free(rows);
     return status;
 }
 
-static me_status print_table(const me_report *report, const rank_row *rows,
-                             size_t n_rows, me_table_printer print,
-                             me_str *text)
+static me_status print_table(const me_report *report, bool is_joined,
+                             const rank_row *rows, size_t n_rows,
+                             me_table_printer print, me_str *text)
 {
     me_column columns[COLUMNS_MAX];
-    const size_t n_columns = choose_columns(report, columns);
+    const size_t n_columns = choose_columns(report, is_joined, columns);
     return print(&(me_table){.columns = columns,
                              .n_columns = n_columns,
                              .schema = &row_schema,
@@ -329,16 +340,17 @@ static me_status print_table(const me_report *report, const rank_row *rows,
                  text);
 }
 
-static me_status print_section(const me_report *report, const rank_row *rows,
-                               size_t n_rows, me_table_printer print,
-                               me_str *text)
+static me_status print_section(const me_report *report, bool is_joined,
+                               const rank_row *rows, size_t n_rows,
+                               me_table_printer print, me_str *text)
 {
-    me_str_append(text,
-                  "\nRanks: peaks in GiB, ranks with equal numbers in one "
-                  "line, * marks the worst\n"
+    me_str_printf(text,
+                  "\nRanks: peaks in GiB, %s* marks the worst\n"
                   "  setup to requested are requested bytes; backward "
-                  "includes recomputation\n");
-    const me_status status = print_table(report, rows, n_rows, print, text);
+                  "includes recomputation\n",
+                  is_joined ? "ranks with equal numbers in one line, " : "");
+    const me_status status =
+        print_table(report, is_joined, rows, n_rows, print, text);
     append_imbalance(report, rows, n_rows, text);
     append_worst(report, text);
     return status;
@@ -347,10 +359,10 @@ static me_status print_section(const me_report *report, const rank_row *rows,
 me_status me_ranks_table(const me_report *report, me_table_printer print,
                          me_str *text)
 {
-    return with_rows(report, print_table, print, text);
+    return with_rows(report, true, print_table, print, text);
 }
 
-me_status me_text_ranks(const me_report *report, me_str *text)
+me_status me_text_ranks(const me_report *report, bool is_joined, me_str *text)
 {
-    return with_rows(report, print_section, me_table_print, text);
+    return with_rows(report, is_joined, print_section, me_table_print, text);
 }
