@@ -5,6 +5,7 @@
 #include "app/command_job.h"
 #include "app/estimate_command.h"
 #include "app/output.h"
+#include "app/trace_size.h"
 #include "base/outfile.h"
 #include "base/progress.h"
 #include "base/workers.h"
@@ -37,6 +38,7 @@ struct trace {
     me_run *run;
     FILE *stream; /**< while it is written */
     int32_t rank; /**< that is written */
+    bool is_told; /**< how large it will be */
 };
 
 static int32_t rank_of(const me_cli *cli)
@@ -66,6 +68,15 @@ static me_status read_snapshot(void *self, const me_traced *traced,
         .alloc_conf_text = config->device.alloc_conf,
         .conf = &conf,
     };
+    status = me_trace_size_tell(
+        t->cli->format,
+        me_memory_snapshot_bytes(&snapshot, t->format->is_binary),
+        "all iterations are in it, with each micro-batch; fewer of them (--set "
+        "train.iterations=1, a smaller global batch) make it smaller",
+        t->stream, diag);
+    if (status != ME_OK) {
+        return status;
+    }
     return me_memory_snapshot_write(&snapshot, t->format->is_binary, t->stream,
                                     diag);
 }
@@ -82,11 +93,30 @@ static me_status write_snapshot(trace *t, FILE *stream, me_diag *diag)
     return me_run_trace(t->run, rank_of(t->cli), &reader, diag);
 }
 
+/** Before the first of the programs that are written, whose sizes are alike. */
+static me_status tell_size(trace *t, const me_perfetto_rank *rank,
+                           me_diag *diag)
+{
+    const bool is_one = t->cli->rank >= 0;
+    const int32_t n = is_one ? 1 : me_run_plan(t->run)->n_classes;
+    if (t->is_told) {
+        return ME_OK;
+    }
+    t->is_told = true;
+    return me_trace_size_tell(
+        t->cli->format, me_perfetto_bytes(rank) * (uint64_t)n,
+        is_one ? "each micro-batch of iteration 1 is in it; a smaller global "
+                 "batch makes it smaller"
+               : "--rank R writes that one alone; a smaller global batch has "
+                 "fewer micro-batches",
+        t->stream, diag);
+}
+
 /** A rank that stands for all of its class, or for itself. */
 static me_status read_timeline(void *self, const me_traced *traced,
                                me_diag *diag)
 {
-    const trace *t = self;
+    trace *t = self;
     const me_plan *plan = me_run_plan(t->run);
     int32_t n_ranks = 1;
     if (t->cli->rank < 0) {
@@ -101,7 +131,9 @@ static me_status read_timeline(void *self, const me_traced *traced,
         .tree = traced->tree,
         .step = me_run_report(t->run)->time.step,
     };
-    return me_perfetto_append(&rank, t->stream, diag);
+    const me_status status = tell_size(t, &rank, diag);
+    return status == ME_OK ? me_perfetto_append(&rank, t->stream, diag)
+                           : status;
 }
 
 static me_status write_timeline(trace *t, FILE *stream, me_diag *diag)
@@ -117,7 +149,7 @@ static me_status write_timeline(trace *t, FILE *stream, me_diag *diag)
     me_progress_begin(&progress, me_shows_progress(t->transport),
                       "programs written", (uint32_t)n);
     me_perfetto_begin(stream);
-    for (int32_t i = 0; status == ME_OK && i < n; i++) {
+    for (int32_t i = 0; status == ME_OK && ferror(stream) == 0 && i < n; i++) {
         t->rank = is_one ? t->cli->rank : me_plan_representative(plan, i);
         status = me_run_trace(t->run, t->rank, &reader, diag);
         me_progress_step(&progress);

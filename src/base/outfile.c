@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
@@ -180,6 +181,17 @@ const char *me_stream_reason(FILE *stream, int error)
         error = write(fileno(stream), "\n", 1) < 0 ? errno : 0;
     }
     return error == 0 ? "a write failed" : strerror(error);
+}
+
+uint64_t me_stream_room(FILE *stream)
+{
+    struct stat about;
+    struct statvfs disk;
+    const int descriptor = fileno(stream);
+    return fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode) &&
+                   fstatvfs(descriptor, &disk) == 0
+               ? (uint64_t)disk.f_bavail * disk.f_frsize
+               : UINT64_MAX;
 }
 
 static me_status fail_write(const me_outfile *file, const char *reason,

@@ -70,6 +70,10 @@ me_status me_outfile_commit(me_outfile *file, me_diag *diag) ME_MUST_CHECK;
  */
 const char *me_stream_reason(FILE *stream, int error);
 
+/** Bytes that the disk of a regular file has left; UINT64_MAX: nobody knows, or it
+ *  is none. Local. */
+uint64_t me_stream_room(FILE *stream);
+
 /**
  * Let SIGTERM, SIGINT and SIGHUP, unless they are ignored, take what is not
  * committed with them before they end the process. For the program: a library

@@ -8,6 +8,12 @@
 
 #include <string.h>
 
+/** Of an entry on the average, in files with many; a pickle has each text once. */
+enum {
+    PICKLE_ENTRY_BYTES = 145,
+    JSON_ENTRY_BYTES = 640
+};
+
 /** What is written, and what of it was written already. */
 typedef struct writing {
     const me_memory_snapshot *s;
@@ -196,6 +202,13 @@ static void find_makers(writing *x)
             x->live[low] = i;
         }
     }
+}
+
+uint64_t me_memory_snapshot_bytes(const me_memory_snapshot *snapshot,
+                                  bool is_pickle)
+{
+    return (uint64_t)snapshot->n_entries *
+           (is_pickle ? PICKLE_ENTRY_BYTES : JSON_ENTRY_BYTES);
 }
 
 me_status me_memory_snapshot_write(const me_memory_snapshot *snapshot,

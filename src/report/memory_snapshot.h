@@ -29,6 +29,10 @@ typedef struct me_memory_snapshot {
     const me_alloc_conf *conf;
 } me_memory_snapshot;
 
+/** About as many bytes as it will have. */
+uint64_t me_memory_snapshot_bytes(const me_memory_snapshot *snapshot,
+                                  bool is_pickle);
+
 /** Write it. Errors are the stream's. @return ME_OK or ME_ERR_NOMEM */
 me_status me_memory_snapshot_write(const me_memory_snapshot *snapshot,
                                    bool is_pickle, FILE *stream,

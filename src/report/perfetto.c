@@ -16,7 +16,8 @@ typedef enum track {
 } track;
 
 enum {
-    MAX_OPEN = 256 /* modules within each other */
+    MAX_OPEN = 256,  /* modules within each other */
+    EVENT_BYTES = 94 /* on the average */
 };
 
 /** Bytes of a rank. */
@@ -289,6 +290,26 @@ void me_perfetto_begin(FILE *stream)
 void me_perfetto_end(FILE *stream)
 {
     (void)fputs("\n]}\n", stream);
+}
+
+uint64_t me_perfetto_bytes(const me_perfetto_rank *rank)
+{
+    uint32_t n_entries = 0;
+    uint32_t n_places = 0;
+    uint32_t n_marks = 0;
+    uint64_t n = 0;
+    const me_trace_entry *entries =
+        me_memory_trace_entries(rank->trace, &n_entries);
+    const me_trace_place *places =
+        me_memory_trace_places(rank->trace, &n_places);
+    (void)me_memory_trace_marks(rank->trace, &n_marks);
+    for (uint32_t i = 0; i < n_entries; i++) {
+        n += places[entries[i].place].iteration == rank->iteration &&
+                     entries[i].trace.action != ME_POOL_TRACE_FREE_REQUESTED
+                 ? 1
+                 : 0;
+    }
+    return (n + n_marks) * EVENT_BYTES;
 }
 
 me_status me_perfetto_append(const me_perfetto_rank *rank, FILE *stream,

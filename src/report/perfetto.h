@@ -35,6 +35,9 @@ typedef struct me_perfetto_rank {
 void me_perfetto_begin(FILE *stream);
 void me_perfetto_end(FILE *stream);
 
+/** About as many bytes as a rank will have. */
+uint64_t me_perfetto_bytes(const me_perfetto_rank *rank);
+
 /** Append a rank. @return ME_OK or ME_ERR_NOMEM */
 me_status me_perfetto_append(const me_perfetto_rank *rank, FILE *stream,
                              me_diag *diag) ME_MUST_CHECK;
