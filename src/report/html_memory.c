@@ -240,7 +240,7 @@ static me_status append_chart(memory *m, me_str *page)
             .data = "parts",
             .columns = columns,
             .rows = &m->rows,
-            .choice = {.column = "row", .label = "Rank", .first = first},
+            .choice = {.column = "row", .label = "Memory of", .first = first},
             .signals = json_pack(
                 "{s:s, s:i, s:s}", "x_title",
                 m->is_timed ? "ms of the step" : "step of the rank's order",

@@ -110,6 +110,9 @@ typedef struct me_table_shape {
 size_t me_table_lay_out(const me_table *table,
                         me_table_column columns[ME_TABLE_COLUMNS_MAX]);
 
+/** Is a title one of @ref me_table::narrow? Local. */
+bool me_table_can_spare(const me_table *table, const char *title);
+
 /**
  * The columns as they are printed, on a text of @p width columns (0: any). Local.
  *

@@ -117,8 +117,9 @@ static void leave_out(me_table_shape *shape, size_t column)
             (shape->n_columns - column) * sizeof *shape->columns);
 }
 
-static bool is_named(const char *titles, const char *title)
+bool me_table_can_spare(const me_table *table, const char *title)
 {
+    const char *titles = table->narrow == NULL ? "" : table->narrow;
     const size_t length = strlen(title);
     while (*titles != '\0') {
         const size_t n = strcspn(titles, ";");
@@ -136,8 +137,8 @@ static void place_names(const me_table *table, size_t width,
                         me_table_shape *shape)
 {
     size_t least = least_width(shape);
-    for (size_t i = 0; table->narrow != NULL && i < shape->n_columns; i++) {
-        if (is_named(table->narrow, shape->columns[i].shown.title)) {
+    for (size_t i = 0; i < shape->n_columns; i++) {
+        if (me_table_can_spare(table, shape->columns[i].shown.title)) {
             least -= BETWEEN + least_of(shape, i);
         }
     }

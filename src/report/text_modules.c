@@ -234,6 +234,7 @@ static me_status print_rows(const module_view *view, me_table_printer print,
                     .rows = view->rows,
                     .n_rows = view->n_rows,
                     .row_bytes = sizeof *view->rows,
+                    .narrow = "parameters;parameters;",
                     .parent = get_parent},
         text);
 }

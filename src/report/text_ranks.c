@@ -336,7 +336,8 @@ static me_status print_table(const me_report *report, bool is_joined,
                              .n_rows = n_rows,
                              .row_bytes = sizeof *rows,
                              .narrow = "setup;reduction;optimizer;allocated;"
-                                       "forward;data;tensor;context;expert;"},
+                                       "forward;data;tensor;context;expert;"
+                                       "backward;count;"},
                  text);
 }
 
