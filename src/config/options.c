@@ -162,6 +162,8 @@ INT("parallel.context", "1", 1, ranks_max, "ranks", NULL, parallel.context,
     "Ranks that share each sequence (context parallel size)."),
 ENUM("parallel.cp_comm_type", "p2p", me_cp_comm_type_choices, parallel.cp_comm_type,
     "How their attention communicates (--cp-comm-type), in all layers."),
+STRING("parallel.cp_comm_layers", "", parallel.cp_comm_layers,
+    "The same as words, one for each layer; empty: all as parallel.cp_comm_type."),
 INT("parallel.context_heads", "0", 1, ranks_max, "ranks",
     "not given", parallel.context_heads,
     "Of a2a+p2p: ranks next to each other that share heads; the ring is over the rest "

@@ -151,7 +151,8 @@ typedef struct me_parallel_config {
     int32_t pipeline;
     int32_t context;
     me_cp_comm_type cp_comm_type;
-    int32_t context_heads; /**< of a2a+p2p: ranks that deal out heads among
+    char cp_comm_layers[1024]; /**< a word for each layer; "": that of all */
+    int32_t context_heads;     /**< of a2a+p2p: ranks that deal out heads among
                                 themselves; 0: not given */
     int32_t expert;
     int32_t expert_tensor;    /**< of each expert; default `tensor` */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "config/framework.h"
 #include "config/schedule_choice.h"
+#include "model/cp_comm.h"
 #include "plan/token_counts.h"
 
 me_coordinates me_plan_coordinates(const me_plan *plan, int32_t rank)
@@ -150,7 +151,10 @@ static int32_t tensor_kind(const me_plan *plan, int32_t tensor_rank)
 static int32_t context_kinds(const me_plan *plan)
 {
     const me_parallel_config *p = &plan->config->parallel;
-    return p->cp_comm_type == ME_CP_COMM_A2A ? 1 : p->context;
+    const bool has_rows = me_cp_comm_has(p, ME_CP_COMM_P2P) ||
+                          me_cp_comm_has(p, ME_CP_COMM_ALL_GATHER) ||
+                          me_cp_comm_has(p, ME_CP_COMM_A2A_P2P);
+    return has_rows ? p->context : 1;
 }
 
 /** Rows of a table of shard classes: one a stage, and a kind of tensor rank if

@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "config/megatron/megatron_arguments.h"
 #include "config/megatron/megatron_rules.h"
+#include "model/cp_comm.h"
 
 #include <string.h>
 
@@ -15,16 +16,50 @@ static bool is_on(const me_config *config)
     return config->parallel.context > 1;
 }
 
-static bool deals_heads(const me_config *config)
+/** Is this the way of some layer? */
+static bool has(const me_config *config, me_cp_comm_type type)
 {
-    return config->parallel.cp_comm_type == ME_CP_COMM_A2A ||
-           config->parallel.cp_comm_type == ME_CP_COMM_A2A_P2P;
+    return is_on(config) && me_cp_comm_has(&config->parallel, type);
 }
 
-static const char *comm_type(const me_config *config)
+/** The word of the ring that some layer has, or of the gather; NULL: of neither. */
+static const char *word_of_ring(const me_config *config, bool or_gather)
 {
-    return me_choice_word(me_cp_comm_type_choices,
-                          (int)config->parallel.cp_comm_type);
+    static const me_cp_comm_type ways[] = {ME_CP_COMM_P2P, ME_CP_COMM_A2A_P2P,
+                                           ME_CP_COMM_ALL_GATHER};
+    const int n = or_gather ? 3 : 2;
+    for (int i = 0; i < n; i++) {
+        if (has(config, ways[i])) {
+            return me_choice_word(me_cp_comm_type_choices, (int)ways[i]);
+        }
+    }
+    return NULL;
+}
+
+/** TransformerConfig.__post_init__(): a word for each layer. */
+static me_status check_layers(const me_config *config, me_diag *diag)
+{
+    const char *at = config->parallel.cp_comm_layers;
+    me_cp_comm_type type = config->parallel.cp_comm_type;
+    int32_t n = 0;
+    if (!is_on(config) || *at == '\0') {
+        return ME_OK;
+    }
+    while (me_cp_comm_next(&at, &type)) {
+        n++;
+    }
+    if (*at != '\0') {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "parallel.cp_comm_layers: '%.*s' must be one of p2p, "
+                       "all_gather, a2a, a2a+p2p",
+                       (int)strcspn(at, " ,"), at);
+    }
+    return n == config->model.num_layers
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "parallel.cp_comm_layers (--cp-comm-type) has %d "
+                         "words: must have one for each of the %d layers",
+                         (int)n, (int)config->model.num_layers);
 }
 
 static me_status check_backend(const me_config *config, me_diag *diag)
@@ -53,21 +88,20 @@ static me_status check_backend(const me_config *config, me_diag *diag)
 /** What one rank's softmax sums beside the scores would be needed on all. */
 static me_status check_softmax(const me_config *config, me_diag *diag)
 {
-    if (!is_on(config) || config->model.softmax_type == ME_SOFTMAX_VANILLA ||
-        config->parallel.cp_comm_type == ME_CP_COMM_A2A) {
+    const char *word = word_of_ring(config, true);
+    if (word == NULL || config->model.softmax_type == ME_SOFTMAX_VANILLA) {
         return ME_OK;
     }
     return me_fail(diag, ME_ERR_CONFIG,
                    "parallel.cp_comm_type = %s: Transformer Engine takes no "
                    "model.softmax_type but vanilla with it, only with a2a",
-                   comm_type(config));
+                   word);
 }
 
 /** cuDNN has no dropout under a causal mask that is aligned with the last key. */
 static me_status check_dropout(const me_config *config, me_diag *diag)
 {
-    if (!is_on(config) ||
-        config->parallel.cp_comm_type != ME_CP_COMM_ALL_GATHER ||
+    if (!has(config, ME_CP_COMM_ALL_GATHER) ||
         config->model.attention_dropout == 0) {
         return ME_OK;
     }
@@ -79,22 +113,21 @@ static me_status check_dropout(const me_config *config, me_diag *diag)
 /** Transformer Engine's ring knows no window. */
 static me_status check_window(const me_config *config, me_diag *diag)
 {
-    if (!is_on(config) || !config->model.window_attention ||
-        config->parallel.cp_comm_type == ME_CP_COMM_A2A ||
-        config->parallel.cp_comm_type == ME_CP_COMM_ALL_GATHER) {
+    const char *word = word_of_ring(config, false);
+    if (word == NULL || !config->model.window_attention) {
         return ME_OK;
     }
     return me_fail(diag, ME_ERR_CONFIG,
                    "parallel.cp_comm_type = %s: Transformer Engine takes no "
                    "model.window_attention = true with it, only with a2a or "
                    "all_gather",
-                   comm_type(config));
+                   word);
 }
 
 static me_status check_hierarchy(const me_config *config, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
-    if (!is_on(config) || p->cp_comm_type != ME_CP_COMM_A2A_P2P) {
+    if (!has(config, ME_CP_COMM_A2A_P2P)) {
         return ME_OK;
     }
     if (p->context_heads == 0) {
@@ -107,18 +140,12 @@ static me_status check_hierarchy(const me_config *config, me_diag *diag)
                       "parallel.context", (uint64_t)p->context, diag);
 }
 
-/** Each rank gets whole heads, of queries as of keys. */
-static me_status check_heads(const me_config *config, me_diag *diag)
+static me_status check_dealt(const me_config *config, const char *name,
+                             int32_t n, me_diag *diag)
 {
-    const me_parallel_config *p = &config->parallel;
     const me_model_config *m = &config->model;
-    if (!is_on(config) || !deals_heads(config)) {
-        return ME_OK;
-    }
-    const bool is_flat = p->cp_comm_type == ME_CP_COMM_A2A;
-    const uint64_t ranks = (uint64_t)(is_flat ? p->context : p->context_heads);
-    const char *name = is_flat ? "parallel.context" : "parallel.context_heads";
-    const uint64_t tensor = (uint64_t)p->tensor;
+    const uint64_t ranks = (uint64_t)n;
+    const uint64_t tensor = (uint64_t)config->parallel.tensor;
     const me_status status =
         me_divides(name, ranks, "model.num_attention_heads / parallel.tensor",
                    m->num_attention_heads / tensor, diag);
@@ -129,9 +156,24 @@ static me_status check_heads(const me_config *config, me_diag *diag)
                       me_max_u64(m->num_query_groups / tensor, 1), diag);
 }
 
+/** Each rank gets whole heads, of queries as of keys. */
+static me_status check_heads(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    me_status status = ME_OK;
+    if (has(config, ME_CP_COMM_A2A)) {
+        status = check_dealt(config, "parallel.context", p->context, diag);
+    }
+    if (status == ME_OK && has(config, ME_CP_COMM_A2A_P2P)) {
+        status = check_dealt(config, "parallel.context_heads", p->context_heads,
+                             diag);
+    }
+    return status;
+}
+
 me_rule *const me_context_rules[] = {
-    check_backend,   check_softmax, check_dropout, check_window,
-    check_hierarchy, check_heads,   NULL,
+    check_backend, check_layers,    check_softmax, check_dropout,
+    check_window,  check_hierarchy, check_heads,   NULL,
 };
 
 /** The product of the sizes must be the context size, and Transformer Engine
@@ -155,7 +197,7 @@ static me_status settle_sizes(me_config *config, const me_flag_use *sizes,
                        (unsigned long long)product,
                        (int)config->parallel.context);
     }
-    if (config->parallel.cp_comm_type != ME_CP_COMM_A2A_P2P) {
+    if (!has(config, ME_CP_COMM_A2A_P2P)) {
         return ME_OK;
     }
     if (sizes->n_values != 2) {

@@ -239,22 +239,6 @@ static me_status check_number(size_t i, const me_flag_uses *uses, me_diag *diag)
                          has_other ? ", " : "", to);
 }
 
-/** --cp-comm-type has one word, or one for each layer. */
-static me_status check_exchanges(const me_flag_uses *uses, me_diag *diag)
-{
-    double layers = 0;
-    const me_flag_use *use = me_flag_use_find(uses, "--cp-comm-type");
-    return use == NULL || use->n_values == 1 ||
-                   !holds(uses, "--context-parallel-size>1") ||
-                   !number_of(uses, "--num-layers", &layers) ||
-                   use->n_values == (int)layers
-               ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG,
-                         "--cp-comm-type has %d words: must be one, or one for "
-                         "each of the %d layers",
-                         use->n_values, (int)layers);
-}
-
 /** --no-rope-freq is a period that divides the layers, or a list of them. */
 static me_status check_rope_layers(const me_flag_uses *uses, me_diag *diag)
 {
@@ -361,9 +345,6 @@ me_status me_megatron_check_flags(const me_flag_uses *uses, me_diag *diag)
     }
     if (status == ME_OK) {
         status = check_shards(uses, diag);
-    }
-    if (status == ME_OK) {
-        status = check_exchanges(uses, diag);
     }
     if (status == ME_OK) {
         status = check_coefficients(uses, diag);

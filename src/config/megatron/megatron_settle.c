@@ -189,6 +189,7 @@ static const char *const lists[][2] = {
     {"--moe-aux-loss-coeff", "moe.aux_loss_coeffs"},
     {"--cuda-graph-modules", "train.cuda_graph_modules"},
     {"--cuda-graph-scope", "train.cuda_graph_modules"},
+    {"--cp-comm-type", "parallel.cp_comm_layers"},
 };
 
 bool me_megatron_takes_list(const me_flag_use *use)
@@ -243,9 +244,6 @@ me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
         status = settle_sharding(config, uses, diag);
     }
     if (status == ME_OK) {
-        status = me_megatron_settle_context(config, uses, diag);
-    }
-    if (status == ME_OK) {
         status = me_megatron_settle_overlap(config, uses, diag);
     }
     if (status == ME_OK) {
@@ -256,6 +254,9 @@ me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
     }
     if (status == ME_OK) {
         status = settle_lists(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = me_megatron_settle_context(config, uses, diag);
     }
     if (status == ME_OK) {
         status = settle_window(config, uses, diag);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/flags.h"
 #include "config/megatron/megatron_rules.h"
+#include "model/cp_comm.h"
 
 #include <string.h>
 
@@ -32,7 +33,7 @@ static bool has_other_window(const me_config *config)
     return config->model.window_attention &&
            (is_local(config) ||
             (config->parallel.context > 1 &&
-             config->parallel.cp_comm_type == ME_CP_COMM_ALL_GATHER));
+             me_cp_comm_has(&config->parallel, ME_CP_COMM_ALL_GATHER)));
 }
 
 static bool evaluates_more(const me_config *config)

@@ -2,6 +2,7 @@
 #include "nn/megatron/core_attention.h"
 
 #include "base/size.h"
+#include "model/cp_comm.h"
 #include "nn/megatron/linear.h"
 #include "nn/megatron/te_attention.h"
 #include "nn/megatron/te_fp8_state.h"
@@ -189,7 +190,8 @@ static me_tensor *offset_of(const me_core_attention *core)
 static me_tensor *te_fused(me_nn *nn, const me_core_attention *core,
                            me_tensor *const *inputs)
 {
-    return me_te_attention_fused(nn, inputs, offset_of(core));
+    return me_te_attention_fused(nn, core->cp_comm_type, inputs,
+                                 offset_of(core));
 }
 
 static me_tensor *te_unfused(me_nn *nn, const me_core_attention *core,
@@ -207,8 +209,7 @@ static me_tensor *te_unfused(me_nn *nn, const me_core_attention *core,
 static me_tensor *te_flash(me_nn *nn, const me_core_attention *core,
                            me_tensor *const *inputs)
 {
-    (void)core;
-    return me_te_attention_flash(nn, inputs);
+    return me_te_attention_flash(nn, core->cp_comm_type, inputs);
 }
 
 /** One row an implementation; inputs: query, key, value and mask. */
@@ -263,14 +264,19 @@ static void create_softmax_offset(me_nn *nn, me_core_attention *core)
     }
 }
 
-/** is_layer_window_attention(): layers of multi-token prediction have numbers of
- *  their own. */
-static bool is_windowed(const me_nn *nn, int32_t number)
+/** Where a list of the model's layers has a layer: those of multi-token prediction
+ *  have numbers of their own, from the first. */
+static int32_t own_number(const me_nn *nn, int32_t number)
 {
     const int32_t layers = nn->config->model.num_layers;
+    return number < layers || layers < 1 ? number : (number - layers) % layers;
+}
+
+/** is_layer_window_attention() */
+static bool is_windowed(const me_nn *nn, int32_t number)
+{
     return nn->is_window_layer != NULL && number >= 0 &&
-           nn->is_window_layer[number < layers ? number
-                                               : (number - layers) % layers];
+           nn->is_window_layer[own_number(nn, number)];
 }
 
 static bool keeps_max_logits(const me_nn *nn)
@@ -283,6 +289,8 @@ void me_core_attention_create(me_nn *nn, me_module_id parent, int32_t number,
                               me_core_attention *core)
 {
     core->is_windowed = is_windowed(nn, number);
+    core->cp_comm_type =
+        me_cp_comm_of(&nn->config->parallel, own_number(nn, number));
     core->kind = core->is_windowed ? nn->config->impl.window_attention
                                    : nn->config->impl.core_attention;
     core->max_logits = keeps_max_logits(nn)

@@ -14,6 +14,7 @@ typedef struct me_core_attention {
     me_module_id module;
     me_core_attention_kind kind;
     bool is_windowed; /**< a query sees the last keys before it alone */
+    me_cp_comm_type cp_comm_type; /**< where ranks share a sequence */
     me_parameter *softmax_offset; /**< learnable, (a/t); or NULL */
     me_tensor *softmax_one;       /**< off-by-one: the same, owned; or NULL */
     me_tensor **max_logits; /**< largest scores since the last step, (a/t), one

@@ -58,7 +58,8 @@ static me_tensor *join_heads(me_engine *e, me_tensor *y)
 
 /** FusedAttention.forward(). Interleaved inputs are copied where ranks share a
  *  sequence. */
-static me_tensor *fused(me_nn *nn, me_tensor *const given[3], me_tensor *offset)
+static me_tensor *fused(me_nn *nn, me_cp_comm_type type,
+                        me_tensor *const given[3], me_tensor *offset)
 {
     me_engine *e = nn->e;
     me_tensor *dense[3] = {NULL, NULL, NULL};
@@ -71,16 +72,16 @@ static me_tensor *fused(me_nn *nn, me_tensor *const given[3], me_tensor *offset)
         offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
     }
     return context_ranks(nn) > 1
-               ? me_te_context_attention(nn, dense, offset)
+               ? me_te_context_attention(nn, type, dense, offset)
                : me_te_fused_attention(e, dense, offset, &spec);
 }
 
-me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
-                                 me_tensor *offset)
+me_tensor *me_te_attention_fused(me_nn *nn, me_cp_comm_type type,
+                                 me_tensor *const qkv[3], me_tensor *offset)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    return me_leave(e, frame, join_heads(e, fused(nn, qkv, offset)));
+    return me_leave(e, frame, join_heads(e, fused(nn, type, qkv, offset)));
 }
 
 /** `x.transpose(0, 1).contiguous()`, shown as (s, b, a, d) again. */
@@ -132,7 +133,8 @@ static me_tensor *trim(me_engine *e, me_tensor *y, uint64_t head_size)
 }
 
 /** FlashAttention.forward(). */
-static me_tensor *flash(me_nn *nn, me_tensor *const given[3])
+static me_tensor *flash(me_nn *nn, me_cp_comm_type type,
+                        me_tensor *const given[3])
 {
     me_engine *e = nn->e;
     const uint64_t value_head_size = me_dim(given[2], 3);
@@ -142,17 +144,18 @@ static me_tensor *flash(me_nn *nn, me_tensor *const given[3])
     turn_for_flash(e, is_interleaved, qkv);
     me_tensor *y =
         context_ranks(nn) > 1
-            ? me_te_context_attention(nn, qkv, NULL)
+            ? me_te_context_attention(nn, type, qkv, NULL)
             : me_flash_attn(e, qkv, nn->config->model.attention_dropout);
     y = me_contiguous(e, y);
     return me_dim(y, 3) > value_head_size ? trim(e, y, value_head_size) : y;
 }
 
-me_tensor *me_te_attention_flash(me_nn *nn, me_tensor *const qkv[3])
+me_tensor *me_te_attention_flash(me_nn *nn, me_cp_comm_type type,
+                                 me_tensor *const qkv[3])
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    return me_leave(e, frame, join_heads(e, flash(nn, qkv)));
+    return me_leave(e, frame, join_heads(e, flash(nn, type, qkv)));
 }
 
 static me_tensor *integers(me_engine *e, const char *op, uint64_t rows,

@@ -13,12 +13,14 @@
 /** FusedAttention: cuDNN's kernel, of which the mask is causal by itself. Shapes
  *  as of me_core_attention_forward().
  *
+ *  @param type    how the layer communicates where ranks share a sequence
  *  @param offset  of the softmax, (a/t), or NULL */
-me_tensor *me_te_attention_fused(me_nn *nn, me_tensor *const qkv[3],
-                                 me_tensor *offset);
+me_tensor *me_te_attention_fused(me_nn *nn, me_cp_comm_type type,
+                                 me_tensor *const qkv[3], me_tensor *offset);
 
 /** FlashAttention: the package flash-attn. */
-me_tensor *me_te_attention_flash(me_nn *nn, me_tensor *const qkv[3]);
+me_tensor *me_te_attention_flash(me_nn *nn, me_cp_comm_type type,
+                                 me_tensor *const qkv[3]);
 
 /** How unfused attention runs. */
 typedef struct me_te_unfused_spec {

@@ -117,12 +117,11 @@ static me_tensor *(*const ways[])(me_nn *nn, me_tensor *const qkv[3],
     [ME_CP_COMM_P2P] = me_te_context_ring,
     [ME_CP_COMM_ALL_GATHER] = me_te_context_gather,
     [ME_CP_COMM_A2A] = me_te_context_heads,
-    [ME_CP_COMM_A2A_P2P] = me_te_context_ring,
+    [ME_CP_COMM_A2A_P2P] = me_te_context_hierarchy,
 };
 
-me_cp_comm_type me_te_context_way(const me_nn *nn)
+me_cp_comm_type me_te_context_way(const me_nn *nn, me_cp_comm_type type)
 {
-    const me_cp_comm_type type = nn->config->parallel.cp_comm_type;
     if (type != ME_CP_COMM_A2A_P2P) {
         return type;
     }
@@ -131,9 +130,10 @@ me_cp_comm_type me_te_context_way(const me_nn *nn)
                                                         : type;
 }
 
-me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3],
-                                   me_tensor *offset)
+me_tensor *me_te_context_attention(me_nn *nn, me_cp_comm_type type,
+                                   me_tensor *const qkv[3], me_tensor *offset)
 {
-    return me_engine_is_ok(nn->e) ? ways[me_te_context_way(nn)](nn, qkv, offset)
-                                  : me_none(nn->e);
+    return me_engine_is_ok(nn->e)
+               ? ways[me_te_context_way(nn, type)](nn, qkv, offset)
+               : me_none(nn->e);
 }

@@ -18,7 +18,7 @@
 #include "ops/te_fused_attention.h"
 
 /**
- * AttnFuncWithCPAnd…: each way by `parallel.cp_comm_type`.
+ * AttnFuncWithCPAnd…: each way by its layer's type.
  *
  * @param qkv  contiguous: (z, b, a, d), (z, b, g, d), (z, b, g, u) of z rows of
  *             this rank
@@ -26,11 +26,11 @@
  *                NULL
  * @return (z, b, a, u)
  */
-me_tensor *me_te_context_attention(me_nn *nn, me_tensor *const qkv[3],
-                                   me_tensor *offset);
+me_tensor *me_te_context_attention(me_nn *nn, me_cp_comm_type type,
+                                   me_tensor *const qkv[3], me_tensor *offset);
 
 /** The way of these ranks: of a hierarchy with one level alone that level's. */
-me_cp_comm_type me_te_context_way(const me_nn *nn);
+me_cp_comm_type me_te_context_way(const me_nn *nn, me_cp_comm_type type);
 
 /** @name One function a way
  *  @{ */
@@ -38,6 +38,8 @@ me_cp_comm_type me_te_context_way(const me_nn *nn);
  * are dealt out first. */
 me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3],
                               me_tensor *offset);
+me_tensor *me_te_context_hierarchy(me_nn *nn, me_tensor *const qkv[3],
+                                   me_tensor *offset);
 /** AttnFuncWithCPAndKVAllGather: keys and values of all are gathered. */
 me_tensor *me_te_context_gather(me_nn *nn, me_tensor *const qkv[3],
                                 me_tensor *offset);

@@ -28,9 +28,8 @@ typedef struct ring {
     int32_t rank;
 } ring;
 
-static ring ring_of(me_nn *nn)
+static ring ring_of(me_nn *nn, bool is_hierarchical)
 {
-    const bool is_hierarchical = me_te_context_way(nn) == ME_CP_COMM_A2A_P2P;
     const me_group_kind group =
         is_hierarchical ? ME_GROUP_CONTEXT_RING : ME_GROUP_CONTEXT;
     return (ring){
@@ -233,10 +232,12 @@ static void drop_steps(const ring *r, const steps *s)
 }
 
 /** The backward's gradient of keys and values is as wide as these. */
-static void keep_shapes(me_node *node, me_nn *nn, me_tensor *const local[3])
+static void keep_shapes(me_node *node, me_nn *nn, bool is_hierarchical,
+                        me_tensor *const local[3])
 {
     if (node != NULL) {
         node->data.context = nn;
+        node->data.flag = is_hierarchical;
         node->data.shape = local[1]->shape;
         node->data.n[0] = me_dim(local[2], -1);
     }
@@ -266,7 +267,7 @@ static me_tensor *run_ring(const ring *r, me_tensor *const qkv[3], steps *s)
     for (int32_t i = 0; i < r->size; i++) {
         me_save(e, node, RING_SAVED_RNG + (uint32_t)i, s->made[i].rng);
     }
-    keep_shapes(node, r->nn, local);
+    keep_shapes(node, r->nn, r->heads != ME_GROUP_COUNT, local);
     if (r->heads != ME_GROUP_COUNT) {
         me_drop(e, local[1]);
         me_drop(e, local[2]);
@@ -275,12 +276,9 @@ static me_tensor *run_ring(const ring *r, me_tensor *const qkv[3], steps *s)
     return me_leave(e, frame, me_output(e, node, y));
 }
 
-me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3],
-                              me_tensor *offset)
+static me_tensor *run(me_nn *nn, bool is_hierarchical, me_tensor *const qkv[3])
 {
-    (void)offset; // refused by config/megatron/context_parallel.c
-    ME_ASSERT(offset == NULL);
-    const ring r = ring_of(nn);
+    const ring r = ring_of(nn, is_hierarchical);
     const size_t size = (size_t)r.size;
     steps s = {
         .buffers = me_alloc(size, sizeof(me_tensor *), "te.ring"),
@@ -297,6 +295,22 @@ me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3],
     me_free(s.buffers);
     me_free(s.made);
     return y;
+}
+
+me_tensor *me_te_context_ring(me_nn *nn, me_tensor *const qkv[3],
+                              me_tensor *offset)
+{
+    (void)offset; // refused by config/megatron/context_parallel.c
+    ME_ASSERT(offset == NULL);
+    return run(nn, false, qkv);
+}
+
+me_tensor *me_te_context_hierarchy(me_nn *nn, me_tensor *const qkv[3],
+                                   me_tensor *offset)
+{
+    (void)offset; // as of the ring
+    ME_ASSERT(offset == NULL);
+    return run(nn, true, qkv);
 }
 
 /** A backward: what it runs with and makes. */
@@ -387,7 +401,7 @@ static void ring_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                           me_tensor **gx)
 {
     me_nn nn = *(const me_nn *)node->data.context;
-    way_back w = {.r = ring_of(&nn), .node = node};
+    way_back w = {.r = ring_of(&nn, node->data.flag), .node = node};
     w.shapes[0] = w.shapes[1] = node->data.shape;
     w.shapes[1].dim[w.shapes[1].ndim - 1] = node->data.n[0];
     begin_back(&w, gy);

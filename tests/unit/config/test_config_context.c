@@ -44,6 +44,27 @@ static const char *const cases[][2] = {
     {CONTEXT " parallel.cp_comm_type=a2a+p2p parallel.context_heads=3",
      "parallel.context_heads = 3 does not divide parallel.context = 2"},
     {CONTEXT " parallel.cp_comm_type=a2a+p2p parallel.context_heads=2", ""},
+    {CONTEXT " parallel.cp_comm_layers=p2p,a2a",
+     "parallel.cp_comm_layers (--cp-comm-type) has 2 words: must have one for "
+     "each of the 8 layers"},
+    {CONTEXT " parallel.cp_comm_layers=p2p,ring",
+     "parallel.cp_comm_layers: 'ring' must be one of p2p, all_gather, a2a, "
+     "a2a+p2p"},
+    {CONTEXT " parallel.cp_comm_layers=p2p,a2a,p2p,a2a,p2p,a2a,p2p,a2a", ""},
+    {CONTEXT " parallel.cp_comm_layers=a2a,a2a,a2a,a2a,a2a,a2a,a2a,p2p "
+             "model.softmax_type=learnable",
+     "parallel.cp_comm_type = p2p: Transformer Engine takes no "
+     "model.softmax_type but vanilla with it"},
+    {CONTEXT " parallel.cp_comm_layers=a2a,a2a,a2a,a2a,a2a,a2a,a2a,a2a "
+             "model.softmax_type=learnable",
+     ""},
+    {CONTEXT " parallel.cp_comm_layers=p2p,p2p,p2p,p2p,p2p,p2p,p2p,all_gather",
+     "model.attention_dropout must be 0"},
+    {CONTEXT " parallel.cp_comm_layers=p2p,p2p,p2p,p2p,p2p,p2p,p2p,a2a+p2p",
+     "parallel.cp_comm_type = a2a+p2p needs parallel.context_heads"},
+    {CONTEXT " parallel.cp_comm_layers=p2p,p2p,p2p,p2p,p2p,p2p,p2p,a2a "
+             "model.num_query_groups=1",
+     "parallel.context = 2 does not divide model.num_query_groups"},
 };
 
 static void test_context__rules(void **state)

@@ -139,8 +139,6 @@ static const char *const list_cases[][3] = {
     {"--context-parallel-size 2 --cp-comm-type a2a", "--cp-comm-type",
      "modelled"},
     {"--context-parallel-size 2 --cp-comm-type a2a p2p p2p p2p p2p p2p p2p p2p",
-     "--cp-comm-type", "not modelled"},
-    {"--context-parallel-size 2 --cp-comm-type a2a a2a a2a a2a a2a a2a a2a a2a",
      "--cp-comm-type", "modelled"},
     {"--context-parallel-size 4 --hierarchical-context-parallel-sizes 2 2",
      "--hierarchical-context-parallel-sizes", "modelled"},
@@ -304,6 +302,11 @@ static const char *const option_cases[][3] = {
     {"--context-parallel-size 2", "parallel.context", "2"},
     {"--context-parallel-size 2 --cp-comm-type all_gather",
      "parallel.cp_comm_type", "all_gather"},
+    {"--context-parallel-size 2 --cp-comm-type p2p a2a a2a p2p",
+     "parallel.cp_comm_layers", "p2p a2a a2a p2p"},
+    {"--context-parallel-size 8 --cp-comm-type p2p p2p p2p a2a+p2p "
+     "--hierarchical-context-parallel-sizes 2 4",
+     "parallel.context_heads", "2"},
     {"--context-parallel-size 8 --cp-comm-type a2a+p2p "
      "--hierarchical-context-parallel-sizes 4 2",
      "parallel.context_heads", "4"},

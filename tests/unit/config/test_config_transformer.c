@@ -73,7 +73,7 @@ static const struct {
     {"--no-rope-freq [0,1,0] --position-embedding-type rope",
      "--no-rope-freq [0,1,0]: must be a period, or a list"},
     {"--context-parallel-size 2 --cp-comm-type p2p a2a",
-     "--cp-comm-type has 2 words: must be one, or one for each of the 4 layers"},
+     "parallel.cp_comm_layers (--cp-comm-type) has 2 words: must have one"},
     {"--moe-router-topk 1",
      "--moe-router-topk 1 needs --moe-router-pre-softmax"},
     {"--moe-router-group-topk -1",

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/core_attention.h"
 #include "nn/megatron/te_attention.h"
 #include "nn/megatron/te_context.h"
 #include "support/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Four rows of three heads on each rank: queries 5 wide, 120 bytes; one head of
@@ -14,7 +16,6 @@ static me_tensor *run(test_model *m, me_cp_comm_type type, int32_t size,
                       int32_t rank)
 {
     test_model_init(m, 1);
-    m->config.parallel.cp_comm_type = type;
     m->comm.size[ME_GROUP_CONTEXT] = size;
     m->comm.index[ME_GROUP_CONTEXT] = rank;
     me_engine *e = m->nn.e;
@@ -23,7 +24,7 @@ static me_tensor *run(test_model *m, me_cp_comm_type type, int32_t size,
                                me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
                                me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
     (void)me_test_events_take(&m->events);
-    return me_te_context_attention(&m->nn, qkv, NULL);
+    return me_te_context_attention(&m->nn, type, qkv, NULL);
 }
 
 /* The middle rank of an odd ring has a step of each kind. The second buffer of the
@@ -68,7 +69,7 @@ static void test_context__ring_op_by_op(void **state)
                                me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
                                me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
     (void)me_test_events_take(&m.events);
-    me_te_context_attention(&m.nn, qkv, NULL);
+    me_te_context_attention(&m.nn, ME_CP_COMM_P2P, qkv, NULL);
     EXPECT_EVENTS(&m.events, "+72 "
                              "+72 Recv:36 Send:36 +96 +16 +256 +48 -256 "
                              "+72 Recv:36 Send:36 +96 +16 +256 +48 -256 "
@@ -114,7 +115,7 @@ static void test_context__timed_on_the_steps_stream(void **state)
         me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 3, 5)),
                                    me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
                                    me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
-        me_te_context_attention(&m.nn, qkv, NULL);
+        me_te_context_attention(&m.nn, ME_CP_COMM_P2P, qkv, NULL);
     }
     assert_int_equal(seen.copies[ME_STREAM_CONTEXT], 4);
     assert_int_equal(seen.copies[ME_STREAM_DEFAULT], 4 + 4 + 4);
@@ -152,7 +153,6 @@ static void test_context__heads_with_an_offset(void **state)
     (void)state;
     test_model m;
     test_model_init(&m, 1);
-    m.config.parallel.cp_comm_type = ME_CP_COMM_A2A;
     m.comm.size[ME_GROUP_CONTEXT] = 2;
     me_engine *e = m.nn.e;
     me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 4, 5)),
@@ -161,7 +161,7 @@ static void test_context__heads_with_an_offset(void **state)
     me_tensor *offset = me_empty(e, "offset", ME_DTYPE_FLOAT32, ME_SHAPE(4));
     offset->requires_grad = true;
     (void)me_test_events_take(&m.events);
-    me_tensor *y = me_te_context_attention(&m.nn, qkv, offset);
+    me_tensor *y = me_te_context_attention(&m.nn, ME_CP_COMM_A2A, qkv, offset);
     EXPECT_EVENTS(&m.events, "+160 +160 AllToAll:40 +160 +160 AllToAll:40 +160 "
                              "+128 +128 AllToAll:32 +160 +128 "
                              "-128 -160 -160 -128 -160 -160 "
@@ -194,11 +194,33 @@ static void test_context__one_level(void **state)
 
     test_model m;
     test_model_init(&m, 1);
-    m.config.parallel.cp_comm_type = ME_CP_COMM_A2A_P2P;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         m.comm.size[ME_GROUP_CONTEXT_HEADS] = cases[i].heads;
         m.comm.size[ME_GROUP_CONTEXT_RING] = cases[i].ring;
-        assert_int_equal(me_te_context_way(&m.nn), cases[i].way);
+        assert_int_equal(me_te_context_way(&m.nn, ME_CP_COMM_A2A_P2P),
+                         cases[i].way);
+    }
+    test_model_fini(&m);
+}
+
+/* A layer of multi-token prediction, behind the two of the model, has the number of
+ * the first. */
+static void test_context__a_way_for_each_layer(void **state)
+{
+    (void)state;
+    static const me_cp_comm_type ways[] = {ME_CP_COMM_A2A, ME_CP_COMM_P2P,
+                                           ME_CP_COMM_A2A};
+    test_model m;
+    test_model_init(&m, 1);
+    m.config.model.num_layers = 2;
+    m.config.parallel.cp_comm_type = ME_CP_COMM_ALL_GATHER;
+    (void)snprintf(m.config.parallel.cp_comm_layers,
+                   sizeof m.config.parallel.cp_comm_layers, "a2a p2p");
+    for (int32_t i = 0; i < 3; i++) {
+        me_core_attention core = {.module = ME_NO_MODULE};
+        me_core_attention_create(&m.nn, ME_NO_MODULE, i, &core);
+        assert_int_equal(core.cp_comm_type, ways[i]);
+        me_core_attention_fini(m.nn.e, &core);
     }
     test_model_fini(&m);
 }
@@ -219,7 +241,7 @@ static void test_context__flash_attn(void **state)
                                me_test_leaf(e, ME_SHAPE(2, 2, 1, 5)),
                                me_test_leaf(e, ME_SHAPE(2, 2, 1, 5))};
     (void)me_test_events_take(&m.events);
-    me_tensor *y = me_te_attention_flash(&m.nn, qkv);
+    me_tensor *y = me_te_attention_flash(&m.nn, ME_CP_COMM_P2P, qkv);
     EXPECT_EVENTS(&m.events, "+120 +40 +40 +120 +48 +16 +120");
     assert_string_equal(test_backward(&m.events, y),
                         "+120 +40 +40 +3072 +98304 +120 +120 -120 -120 -98304 "
@@ -243,7 +265,7 @@ static void test_context__flash_attn_pads_values(void **state)
         test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(2, 1, 2, 8)),
         test_tensor(e, ME_DTYPE_BFLOAT16, ME_SHAPE(2, 1, 2, 4))};
     (void)me_test_events_take(&m.events);
-    me_tensor *y = me_te_attention_flash(&m.nn, qkv);
+    me_tensor *y = me_te_attention_flash(&m.nn, ME_CP_COMM_P2P, qkv);
     EXPECT_EVENTS(&m.events, "+64 +64 +16 +16 -16 -16 +32 -64 -64");
     assert_int_equal(me_dim(y, 2), 8);
     me_grad_enable(e, grad);
@@ -258,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_context__ring_op_by_op),
         cmocka_unit_test(test_context__timed_on_the_steps_stream),
         cmocka_unit_test(test_context__gather),
+        cmocka_unit_test(test_context__a_way_for_each_layer),
         cmocka_unit_test(test_context__heads_with_an_offset),
         cmocka_unit_test(test_context__one_level),
         cmocka_unit_test(test_context__flash_attn),

@@ -124,6 +124,8 @@ static void test_plan__classes_of_a_sequence(void **state)
         {"parallel.cp_comm_type=p2p", {0, 1, 2, 3, 0, 1, 2, 3}},
         {"parallel.cp_comm_type=all_gather", {0, 1, 2, 3, 0, 1, 2, 3}},
         {"parallel.cp_comm_type=a2a", {0, 0, 0, 0, 0, 0, 0, 0}},
+        {"parallel.cp_comm_layers=a2a a2a a2a a2a", {0, 0, 0, 0, 0, 0, 0, 0}},
+        {"parallel.cp_comm_layers=a2a a2a p2p a2a", {0, 1, 2, 3, 0, 1, 2, 3}},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
