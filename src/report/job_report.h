@@ -86,6 +86,7 @@ typedef enum me_basis {
 #define ME_BAND_LIST(X)                                                        \
     X(device, "outside of the allocator")                                      \
     X(segment, "one segment")                                                  \
+    X(compile_cache, "compile cache")                                          \
     X(late_frees, "late frees")                                                \
     X(overlap, "overlapped reduction")                                         \
     X(routing, "expert routing")

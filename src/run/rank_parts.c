@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "config/framework.h"
+#include "config/options.h"
 #include "run/limit_end.h"
 #include "run/pool_counters.h"
 #include "run/rank_device.h"
@@ -320,6 +321,15 @@ me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag)
     return status;
 }
 
+/** Buffers that kernels were timed with, where nothing says whether they are. */
+static uint64_t doubtful_timing_bytes(const me_rank_parts *p)
+{
+    return me_config_is_set(p->simulation->plan->config,
+                            "train.compile_cache_is_warm")
+               ? 0
+               : me_compile_timing_bytes(p->engine);
+}
+
 me_status me_rank_parts_collect_as(me_rank_parts *p,
                                    const me_shard_modules *shards,
                                    me_diag *diag, me_rank_result **result_out)
@@ -329,6 +339,7 @@ me_status me_rank_parts_collect_as(me_rank_parts *p,
     if (status == ME_OK) {
         result->late = p->late.peaks;
         result->host = *me_engine_host(p->engine);
+        result->timing_buffer_bytes = doubtful_timing_bytes(p);
         result->private_pool_bytes =
             me_pool_private_bytes(me_pool_observer_pool(p->pool));
         status =

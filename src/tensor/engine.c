@@ -382,6 +382,16 @@ bool me_compile_cache_is_warm(const me_engine *e)
     return e->is_compile_cache_warm;
 }
 
+void me_compile_timing_add(me_engine *e, uint64_t bytes)
+{
+    e->compile_timing_bytes = me_max_u64(e->compile_timing_bytes, bytes);
+}
+
+uint64_t me_compile_timing_bytes(const me_engine *e)
+{
+    return e->compile_timing_bytes;
+}
+
 bool me_is_deterministic(const me_engine *e)
 {
     return e->is_deterministic;

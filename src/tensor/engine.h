@@ -253,6 +253,12 @@ bool me_is_deterministic(const me_engine *e);
 void me_compile_cache_set(me_engine *e, bool is_warm);
 bool me_compile_cache_is_warm(const me_engine *e);
 
+/** A compiled kernel is timed with a buffer of @p bytes. */
+void me_compile_timing_add(me_engine *e, uint64_t bytes);
+
+/** The largest of these buffers; 0: none was needed. Local. */
+uint64_t me_compile_timing_bytes(const me_engine *e);
+
 /** Objects in cycles are garbage that Python's collector will find: @p collect lets
  *  go of what they hold. It is called once, by me_collect(); NULL: there is
  *  none. */

@@ -245,6 +245,11 @@ static bool has_private_pools(const void *result)
     return ((const me_rank_result *)result)->private_pool_bytes > 0;
 }
 
+static bool has_timing_buffer(const void *result)
+{
+    return ((const me_rank_result *)result)->timing_buffer_bytes > 0;
+}
+
 static bool has_course(const void *result)
 {
     return ((const me_rank_result *)result)->n_course > 0;
@@ -264,4 +269,6 @@ const me_schema me_result_optional_schema =
               {ME_U32(me_rank_result, course_left_out), .is_there = has_course,
                .left_out = ME_FIELD_IF_THERE},
               {ME_BYTES(me_rank_result, private_pool_bytes),
-               .is_there = has_private_pools, .left_out = ME_FIELD_IF_THERE});
+               .is_there = has_private_pools, .left_out = ME_FIELD_IF_THERE},
+              {ME_BYTES(me_rank_result, timing_buffer_bytes),
+               .is_there = has_timing_buffer, .left_out = ME_FIELD_IF_THERE});

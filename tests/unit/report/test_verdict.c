@@ -85,6 +85,21 @@ static void test_verdict__weighs_the_worst_rank(void **state)
     }
 }
 
+static void test_verdict__doubts_the_compile_cache(void **state)
+{
+    (void)state;
+    world w;
+    make_world(&w, ME_BASIS_DEVICE, (uint64_t)975 * MIB);
+    me_verdict v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.band.compile_cache, 0);
+    const uint64_t sum = v.band_bytes;
+    w.results[1].timing_buffer_bytes = (uint64_t)60 * MIB;
+    v = me_verdict_judge(&w.report, CAPACITY);
+    assert_int_equal(v.band.compile_cache, (uint64_t)60 * MIB);
+    assert_int_equal(v.band_bytes, sum + (uint64_t)60 * MIB);
+    assert_int_equal(v.risk, ME_RISK_COIN_FLIP);
+}
+
 static void test_verdict__doubts_what_depends_on_timing(void **state)
 {
     (void)state;
@@ -273,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdict__weighs_the_worst_rank),
+        cmocka_unit_test(test_verdict__doubts_the_compile_cache),
         cmocka_unit_test(test_verdict__doubts_what_depends_on_timing),
         cmocka_unit_test(test_verdict__gives_reserved_bytes_a_range),
         cmocka_unit_test(test_verdict__takes_the_nearer_limit),

@@ -54,6 +54,7 @@ static const me_rank_result example = {
     .n_course = 2,
     .course_left_out = 5,
     .private_pool_bytes = 20,
+    .timing_buffer_bytes = 60,
     .limit = {.is_known = true,
               .oom = true,
               .iteration = 1,
@@ -102,6 +103,7 @@ static void test_rank_result__comes_back_whole(void **state)
     assert_int_equal(back->course[0].allocated.peak, 6);
     assert_int_equal(back->course_left_out, 5);
     assert_int_equal(back->private_pool_bytes, 20);
+    assert_int_equal(back->timing_buffer_bytes, 60);
     unsigned char *again = NULL;
     size_t again_size = 0;
     encode(back, &again, &again_size);
