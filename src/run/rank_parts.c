@@ -321,11 +321,13 @@ me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag)
     return status;
 }
 
-/** Buffers that kernels were timed with, where nothing says whether they are. */
+/** Buffers that kernels were timed with, where nothing says whether they are.
+ *  Segments that expand are cut alike either way. */
 static uint64_t doubtful_timing_bytes(const me_rank_parts *p)
 {
-    return me_config_is_set(p->simulation->plan->config,
-                            "train.compile_cache_is_warm")
+    return p->simulation->alloc_conf.expandable_segments ||
+                   me_config_is_set(p->simulation->plan->config,
+                                    "train.compile_cache_is_warm")
                ? 0
                : me_compile_timing_bytes(p->engine);
 }
