@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -78,6 +79,35 @@ static const char *copy(scanner *s, const char *text, size_t length)
     return kept;
 }
 
+/** A table is declared once, and where no key has a value. */
+static me_status check_table(const scanner *s, const char *name)
+{
+    const me_toml *toml = s->toml;
+    for (uint32_t i = 0; i < toml->n_tables; i++) {
+        if (strcmp(toml->tables[i].name, name) == 0) {
+            return me_fail_at(s->diag, ME_ERR_SYNTAX, s->where, s->line,
+                              "[%.60s] stands in line %d already", name,
+                              toml->tables[i].line);
+        }
+    }
+    for (uint32_t i = 0; i < toml->count; i++) {
+        const me_toml_value *value = &toml->values[i];
+        const size_t n = strlen(value->table);
+        const char *key = name + n + (n > 0 && name[n] == '.');
+        const size_t length = strlen(value->key);
+        const bool is_within = strncmp(name, value->table, n) == 0 &&
+                               (n == 0 || name[n] == '.') &&
+                               strncmp(key, value->key, length) == 0 &&
+                               (key[length] == '.' || key[length] == '\0');
+        if (is_within) {
+            return me_fail_at(s->diag, ME_ERR_SYNTAX, s->where, s->line,
+                              "[%.60s] is a key with a value in line %d", name,
+                              value->line);
+        }
+    }
+    return toml->n_tables == TABLES_MAX ? fail(s, "over 1024 tables") : ME_OK;
+}
+
 static me_status read_table(scanner *s)
 {
     s->at++;
@@ -99,8 +129,9 @@ static me_status read_table(scanner *s)
     if (s->table == NULL) {
         return fail_memory(s);
     }
-    if (s->toml->n_tables == TABLES_MAX) {
-        return fail(s, "over 1024 tables");
+    const me_status status = check_table(s, s->table);
+    if (status != ME_OK) {
+        return status;
     }
     s->toml->tables[s->toml->n_tables++] =
         (me_toml_table){.name = s->table, .line = s->line};
@@ -165,6 +196,47 @@ static size_t digits(const char *at, me_str *text)
     return n;
 }
 
+/** A hexadecimal digit's; 16: it is none. */
+static uint64_t digit_of(char c)
+{
+    static const char all[] = "0123456789abcdef";
+    const char *at =
+        c == '\0' ? NULL : strchr(all, c >= 'A' && c <= 'F' ? c | 0x20 : c);
+    return at == NULL ? 16 : (uint64_t)(at - all);
+}
+
+static uint64_t base_of(const char *at)
+{
+    if (at[0] != '0') {
+        return 0;
+    }
+    return at[1] == 'x' ? 16 : at[1] == 'o' ? 8 : at[1] == 'b' ? 2 : 0;
+}
+
+/** `0x10`, `0o20` and `0b1` as decimal digits, which have no sign in TOML.
+ *  @return how many bytes; 0: it is none of them, or has more than 64 bits */
+static size_t prefixed(const char *at, me_str *text)
+{
+    const uint64_t base = base_of(at);
+    uint64_t number = 0;
+    size_t n = 2;
+    for (; base > 0; n++) {
+        const uint64_t digit = digit_of(at[n]);
+        if (digit >= base && (at[n] != '_' || n == 2 || at[n - 1] == '_')) {
+            break;
+        }
+        if (digit < base && number > (UINT64_MAX - digit) / base) {
+            return 0;
+        }
+        number = digit < base ? number * base + digit : number;
+    }
+    if (n == 2 || at[n - 1] == '_') {
+        return 0;
+    }
+    me_str_printf(text, "%" PRIu64, number);
+    return n;
+}
+
 /** A sign, if there is one. */
 static void read_sign(scanner *s, me_str *text)
 {
@@ -174,15 +246,37 @@ static void read_sign(scanner *s, me_str *text)
     s->at += *s->at == '-' || *s->at == '+';
 }
 
+static bool accept_word(scanner *s, const char *word)
+{
+    const size_t length = strlen(word);
+    if (strncmp(s->at, word, length) != 0 || is_bare(s->at[length])) {
+        return false;
+    }
+    s->at += length;
+    return true;
+}
+
 static me_status read_number(scanner *s, me_toml_type *type_out, me_str *text)
 {
     static const char wrong[] = "is no value: a text in quotes, a number, true "
                                 "or false, or a list of those";
+    const bool has_sign = *s->at == '-' || *s->at == '+';
     read_sign(s, text);
-    size_t n = digits(s->at, text);
+    if (accept_word(s, "inf") || accept_word(s, "nan")) {
+        *type_out = ME_TOML_DECIMAL;
+        me_str_append_n(text, s->at - 3, 3);
+        return ME_OK;
+    }
+    *type_out = ME_TOML_WHOLE;
+    size_t n = has_sign ? 0 : prefixed(s->at, text);
+    if (n == 0) {
+        if (s->at[0] == '0' && (is_digit(s->at[1]) || s->at[1] == '_')) {
+            return fail(s, "a number has no zeros in front");
+        }
+        n = digits(s->at, text);
+    }
     bool is_right = n > 0;
     s->at += n;
-    *type_out = ME_TOML_WHOLE;
     if (is_right && *s->at == '.') {
         *type_out = ME_TOML_DECIMAL;
         me_str_append(text, ".");
@@ -203,16 +297,6 @@ static me_status read_number(scanner *s, me_toml_type *type_out, me_str *text)
         return fail(s, wrong);
     }
     return ME_OK;
-}
-
-static bool accept_word(scanner *s, const char *word)
-{
-    const size_t length = strlen(word);
-    if (strncmp(s->at, word, length) != 0 || is_bare(s->at[length])) {
-        return false;
-    }
-    s->at += length;
-    return true;
 }
 
 static me_status read_value(scanner *s, int depth, me_toml_type *type_out,

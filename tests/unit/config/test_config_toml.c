@@ -43,7 +43,15 @@ static void test_toml__tables_and_values(void **state)
                                "list = [\"p\", # in it\n"
                                "  'q',\n"
                                "]\n"
-                               "nested = [[1, 2], []]";
+                               "nested = [[1, 2], []]\n"
+                               "[c]\n"
+                               "hex = 0x1F_ff\n"
+                               "octal = 0o17\n"
+                               "binary = 0b1_0\n"
+                               "zero = 0\n"
+                               "part = 0.5\n"
+                               "most = -inf\n"
+                               "none = nan";
 
     static const struct {
         const char *table, *key;
@@ -61,6 +69,13 @@ static void test_toml__tables_and_values(void **state)
         {"a.b", "no", ME_TOML_BOOL, "false", 11},
         {"a.b", "list", ME_TOML_LIST, "p,q", 12},
         {"a.b", "nested", ME_TOML_LIST, "1,2,", 15},
+        {"c", "hex", ME_TOML_WHOLE, "8191", 17},
+        {"c", "octal", ME_TOML_WHOLE, "15", 18},
+        {"c", "binary", ME_TOML_WHOLE, "2", 19},
+        {"c", "zero", ME_TOML_WHOLE, "0", 20},
+        {"c", "part", ME_TOML_DECIMAL, "0.5", 21},
+        {"c", "most", ME_TOML_DECIMAL, "-inf", 22},
+        {"c", "none", ME_TOML_DECIMAL, "nan", 23},
     };
 
     enum {
@@ -95,8 +110,17 @@ static void test_toml__what_is_refused(void **state)
                  "false, or a list of those"},
         {"\na = 1979-05-27", "f.toml:2: is no value: a text in quotes, a "
                              "number, true or false, or a list of those"},
-        {"a = 0x10", "f.toml:1: is no value: a text in quotes, a number, true "
+        {"a = 0x", "f.toml:1: is no value: a text in quotes, a number, true "
+                   "or false, or a list of those"},
+        {"a = 0b12", "f.toml:1: is no value: a text in quotes, a number, true "
                      "or false, or a list of those"},
+        {"a = 0x1_", "f.toml:1: is no value: a text in quotes, a number, true "
+                     "or false, or a list of those"},
+        {"a = 0x10000000000000000",
+         "f.toml:1: is no value: a text in quotes, a number, true or false, or "
+         "a list of those"},
+        {"a = 016", "f.toml:1: a number has no zeros in front"},
+        {"a = -01.5", "f.toml:1: a number has no zeros in front"},
         {"a = tru", "f.toml:1: is no value: a text in quotes, a number, true "
                     "or false, or a list of those"},
         {"a = \"x", "f.toml:1: text in quotes is not closed on its line"},
@@ -115,6 +139,10 @@ static void test_toml__what_is_refused(void **state)
         {"[a] b = 1",
          "f.toml:1: nothing may follow a table's name on its line"},
         {"[t]\na = 1\na = 2", "f.toml:3: a of [t] stands in line 2 already"},
+        {"[t]\n[u]\n[t]", "f.toml:3: [t] stands in line 1 already"},
+        {"[t]\na = 1\n[t.a]",
+         "f.toml:3: [t.a] is a key with a value in line 2"},
+        {"a = 1\n[a.b]", "f.toml:2: [a.b] is a key with a value in line 1"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

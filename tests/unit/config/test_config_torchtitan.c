@@ -277,7 +277,7 @@ static void test_torchtitan__cpu_offload(void **state)
     assert_true(config->torch.cpu_offload);
     assert_true(config->torch.pin_memory);
     me_config_destroy(config);
-    config = job_of(NEW "[training]\nenable_cpu_offload = false\n");
+    config = job_of(NEW "enable_cpu_offload = false\n");
     assert_false(config->torch.cpu_offload);
     me_config_destroy(config);
 }
