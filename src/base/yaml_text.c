@@ -375,10 +375,10 @@ bool me_yaml_is_null(const me_yaml_leaf *leaf)
 
 bool me_yaml_bool(const me_yaml_leaf *leaf, bool *value_out)
 {
-    static const char *const yes[] = {"true", "True", "TRUE", "yes",
-                                      "Yes",  "on",   "On"};
-    static const char *const no[] = {"false", "False", "FALSE", "no",
-                                     "No",    "off",   "Off"};
+    static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes",
+                                      "YES",  "on",   "On",   "ON"};
+    static const char *const no[] = {"false", "False", "FALSE", "no", "No",
+                                     "NO",    "off",   "Off",   "OFF"};
     *value_out = is_word(leaf, yes, sizeof yes / sizeof *yes);
     return *value_out || is_word(leaf, no, sizeof no / sizeof *no);
 }

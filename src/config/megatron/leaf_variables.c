@@ -64,3 +64,38 @@ me_status me_leaf_take_variable(me_config *config, const me_yaml_leaf *leaf,
     return me_config_keep_variable(config, name, value[0] == '$' ? NULL : value,
                                    diag);
 }
+
+/** Without blanks and quotes around it. */
+static char *bare(char *word)
+{
+    word += strspn(word, " ");
+    size_t n = strlen(word);
+    while (n > 0 && word[n - 1] == ' ') {
+        word[--n] = '\0';
+    }
+    if (n > 1 && (*word == '"' || *word == '\'') && word[n - 1] == *word) {
+        word[n - 1] = '\0';
+        word++;
+    }
+    return word;
+}
+
+bool me_leaf_names_variable(char *inside, const char **other_out)
+{
+    static const char omega[] = "oc.env:";
+    const bool is_omega = strncmp(inside, omega, sizeof omega - 1) == 0;
+    char *name = is_omega ? inside + sizeof omega - 1 : inside;
+    char *end = name + strcspn(name, is_omega ? "," : ":");
+    *other_out = NULL;
+    if (!is_omega && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") !=
+                         (size_t)(end - name)) {
+        return false;
+    }
+    if (*end != '\0') {
+        *end = '\0';
+        *other_out = is_omega ? bare(end + 1) : end + 1;
+    }
+    name = is_omega ? bare(name) : name;
+    memmove(inside, name, strlen(name) + 1);
+    return true;
+}

@@ -35,4 +35,16 @@ bool me_leaf_is_variable(const me_yaml_leaf *leaf);
 me_status me_leaf_take_variable(me_config *config, const me_yaml_leaf *leaf,
                                 me_diag *diag) ME_MUST_CHECK;
 
+/**
+ * The variable of the environment that `${…}` names: `NAME` and `NAME:other`, as
+ * Primus writes them, or `oc.env:NAME` and `oc.env:NAME,other`, which are
+ * OmegaConf's.
+ *
+ * @param inside     what stands between the braces; is cut to the variable's name
+ * @param other_out  the value where it is not set, in @p inside; NULL: none
+ * @return false: it names a key, or what another function of OmegaConf's makes
+ *         (`mul:2,3`), and is as it was
+ */
+bool me_leaf_names_variable(char *inside, const char **other_out);
+
 #endif /* MEMEST_CONFIG_MEGATRON_LEAF_VARIABLES_H */

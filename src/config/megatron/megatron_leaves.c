@@ -100,13 +100,12 @@ static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
         char name[ME_LEAF_FLAG_BYTES];
         const size_t length = strcspn(value + 2, "}");
         (void)snprintf(name, sizeof name, "%.*s", (int)length, value + 2);
-        char *other = strchr(name, ':');
-        if (other != NULL) {
-            *other++ = '\0';
-        }
-        const me_yaml_leaf *found = other == NULL ? find(r, name) : NULL;
+        const char *other = NULL;
+        const me_yaml_leaf *found =
+            strchr(name, ':') == NULL ? find(r, name) : NULL;
         const char *variable =
-            found == NULL && strchr(name, '.') == NULL ? getenv(name) : NULL;
+            found == NULL && me_leaf_names_variable(name, &other) ? getenv(name)
+                                                                  : NULL;
         const char *next = found != NULL && found->n_values > 0
                                ? found->values[0]
                            : variable != NULL ? variable

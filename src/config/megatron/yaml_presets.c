@@ -143,24 +143,26 @@ static me_status gather_file(gathering *g, const me_yaml_leaf *leaf,
     return status;
 }
 
-/** `${NAME:other}.yaml`: the variable's value, else what stands behind the
- *  colon. */
+/** `${NAME:other}.yaml`: the variable's value, else the other one. */
 static void expand(const char *text, me_str *name)
 {
     const char *end = strchr(text, '}');
-    if (strncmp(text, "${", 2) != 0 || end == NULL) {
+    char inside[4 * GROUP_BYTES];
+    const char *other = NULL;
+    if (strncmp(text, "${", 2) == 0 && end != NULL) {
+        (void)snprintf(inside, sizeof inside, "%.*s", (int)(end - text - 2),
+                       text + 2);
+    }
+    if (strncmp(text, "${", 2) != 0 || end == NULL ||
+        !me_leaf_names_variable(inside, &other)) {
         me_str_append(name, text);
         return;
     }
-    char variable[GROUP_BYTES];
-    const size_t n = strcspn(text + 2, ":}");
-    (void)snprintf(variable, sizeof variable, "%.*s", (int)n, text + 2);
-    const char *other = text[2 + n] == ':' ? text + 3 + n : end;
-    const char *value = getenv(variable);
+    const char *value = getenv(inside);
     if (value != NULL) {
         me_str_append_clean(name, value, strlen(value));
     } else {
-        me_str_append_n(name, other, (size_t)(end - other));
+        me_str_append(name, other == NULL ? "" : other);
     }
     me_str_append(name, end + 1);
 }

@@ -138,12 +138,42 @@ static void test_yaml_text__many_brackets_end_soon(void **state)
     free(text);
 }
 
+/** PyYAML's resolver takes words in three ways of writing, and no others. */
+static void test_yaml_text__truth(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"yes Yes YES true True TRUE on On ON", "1"},
+        {"no No NO false False FALSE off Off OFF", "0"},
+        {"y n Y N t yES oN tRUE 1 0", "?"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (const char *at = cases[i][0]; *at != '\0';) {
+            char word[8];
+            const char *const value = word;
+            const size_t n = strcspn(at, " ");
+            (void)snprintf(word, sizeof word, "%.*s", (int)n, at);
+            const me_yaml_leaf leaf = {
+                .values = &value, .n_values = 1, .is_plain = true};
+            bool is_true = false;
+            const bool is_bool = me_yaml_bool(&leaf, &is_true);
+            if (is_bool != (*cases[i][1] != '?') ||
+                (is_bool && is_true != (*cases[i][1] == '1'))) {
+                fail_msg("%s", word);
+            }
+            at += n + (at[n] == ' ');
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_yaml_number__as_pyyaml),
         cmocka_unit_test(test_yaml_text__reads),
         cmocka_unit_test(test_yaml_text__refuses),
+        cmocka_unit_test(test_yaml_text__truth),
         cmocka_unit_test(test_yaml_text__many_brackets_end_soon),
     };
     return cmocka_run_group_tests_name("yaml_text", tests, NULL, NULL);

@@ -4,6 +4,9 @@
 #include "config/megatron/leaf_variables.h"
 #include "job.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static me_yaml_leaf leaf_of(const char *path, const char *key,
                             const char *const *value)
 {
@@ -53,11 +56,48 @@ static void test_leaf_variables__values(void **state)
     me_config_destroy(config);
 }
 
+/* What Primus and OmegaConf write between the braces. */
+static void test_leaf_variables__references(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *inside, *name, *other;
+    } cases[] = {
+        {"FOO", "FOO", NULL},
+        {"FOO:8b", "FOO", "8b"},
+        {"FOO:a:b", "FOO", "a:b"},
+        {"oc.env:foo", "foo", NULL},
+        {"oc.env:FOO,256", "FOO", "256"},
+        {"oc.env: FOO , 'a b'", "FOO", "a b"},
+        {"oc.env:FOO,", "FOO", ""},
+        {"mul:2,3", NULL, NULL},
+        {"model.hidden_size", NULL, NULL},
+        {"hidden_size", NULL, NULL},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char inside[32];
+        const char *other = "";
+        (void)snprintf(inside, sizeof inside, "%s", cases[i].inside);
+        const bool is_one = me_leaf_names_variable(inside, &other);
+        assert_int_equal(is_one, cases[i].name != NULL);
+        assert_string_equal(inside, is_one ? cases[i].name : cases[i].inside);
+        if (is_one && cases[i].other != NULL) {
+            assert_non_null(other);
+            assert_string_equal(other, cases[i].other);
+        } else if (is_one) {
+            assert_null(other);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leaf_variables__where_they_stand),
         cmocka_unit_test(test_leaf_variables__values),
+        cmocka_unit_test(test_leaf_variables__references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
