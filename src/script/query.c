@@ -81,52 +81,111 @@ static void add_field(const char *field, const card *c, uint64_t i, bool units,
     }
 }
 
-/** `--query-gpu=FIELDS --format=csv,…`: a line a card. */
-static int query(const char *fields, const char *format)
+/** What nvidia-smi is asked. */
+typedef struct question {
+    const char *fields; /**< of `--query-gpu`; NULL: none */
+    const char *format;
+    const char *ids; /**< of `-i`, with commas between them; NULL: all cards */
+    bool is_list;    /**< `-L` */
+} question;
+
+/** Does `-i` name a card? By its index; of serial numbers, addresses and the like,
+ *  which are not known here, each is taken for a card of its own. */
+static bool is_asked(const char *ids, uint64_t index)
+{
+    char number[24];
+    const int n = snprintf(number, sizeof number, "%" PRIu64, index);
+    uint64_t place = 0;
+    if (ids == NULL) {
+        return true;
+    }
+    for (const char *at = ids; *at != '\0'; place++) {
+        const size_t length = strcspn(at, ",");
+        const bool is_index = strspn(at, "0123456789") == length && length < 4;
+        if (is_index ? length == (size_t)n && strncmp(at, number, length) == 0
+                     : place == index) {
+            return true;
+        }
+        at += length + (at[length] == ',');
+    }
+    return false;
+}
+
+/** A line a card. */
+static int list_cards(const question *q)
 {
     me_str text = {0};
     const card c = read_card();
-    if (strstr(format, "noheader") == NULL) {
-        me_str_printf(&text, "%s\n", fields);
-    }
     for (uint64_t i = 0; i < c.count; i++) {
-        for (const char *at = fields; *at != '\0';) {
-            char field[32];
-            const size_t n = strcspn(at, ",");
-            (void)snprintf(field, sizeof field, "%.*s", (int)n, at);
-            add_field(field, &c, i, strstr(format, "nounits") == NULL, &text);
-            at += n + (at[n] == ',');
-            me_str_append(&text, *at == '\0' ? "" : ", ");
+        if (is_asked(q->ids, i)) {
+            me_str_printf(&text,
+                          "GPU %" PRIu64 ": %s (UUID: GPU-%" PRIu64 ")\n", i,
+                          c.name, i);
         }
-        me_str_append(&text, "\n");
     }
     return answer(&text);
 }
 
-int me_guise_cards(int argc, char **argv)
+/** `--query-gpu=FIELDS --format=csv,…`: a line a card. */
+static int query(const question *q)
 {
-    const char *fields = NULL;
-    const char *format = "";
-    for (int i = 1; i < argc; i++) {
-        const char *value = strchr(argv[i], '=');
-        if (strcmp(argv[i], "-L") == 0 || strcmp(argv[i], "--list-gpus") == 0) {
-            me_str text = {0};
-            const card c = read_card();
-            for (uint64_t j = 0; j < c.count; j++) {
-                me_str_printf(&text,
-                              "GPU %" PRIu64 ": %s (UUID: GPU-%" PRIu64 ")\n",
-                              j, c.name, j);
-            }
-            return answer(&text);
-        }
-        if (strncmp(argv[i], "--query-gpu", 11) == 0 && value != NULL) {
-            fields = value + 1;
-        } else if (strncmp(argv[i], "--format", 8) == 0 && value != NULL) {
-            format = value + 1;
+    me_str text = {0};
+    const card c = read_card();
+    if (strstr(q->format, "noheader") == NULL) {
+        me_str_printf(&text, "%s\n", q->fields);
+    }
+    for (uint64_t i = 0; i < c.count; i++) {
+        for (const char *at = is_asked(q->ids, i) ? q->fields : "";
+             *at != '\0';) {
+            char field[32];
+            const size_t n = strcspn(at, ",");
+            (void)snprintf(field, sizeof field, "%.*s", (int)n, at);
+            add_field(field, &c, i, strstr(q->format, "nounits") == NULL,
+                      &text);
+            at += n + (at[n] == ',');
+            me_str_append(&text, *at == '\0' ? "\n" : ", ");
         }
     }
-    return fields == NULL ? me_guise_nothing(argc, argv)
-                          : query(fields, format);
+    return answer(&text);
+}
+
+/** The value of an option behind its name and `=`, or in the next word; NULL: it is
+ *  another option. */
+static const char *value_of(const char *name, char *const *argv)
+{
+    const size_t n = strlen(name);
+    if (strncmp(argv[0], name, n) != 0) {
+        return NULL;
+    }
+    if (argv[0][n] == '\0') {
+        return argv[1] == NULL ? "" : argv[1];
+    }
+    return argv[0][n] == '=' ? argv[0] + n + 1 : NULL;
+}
+
+int me_guise_cards(int argc, char **argv)
+{
+    question q = {.format = ""};
+    for (int i = 1; i < argc; i++) {
+        const struct {
+            const char *name;
+            const char **value;
+        } options[] = {{"--query-gpu", &q.fields},
+                       {"--format", &q.format},
+                       {"-i", &q.ids},
+                       {"--id", &q.ids}};
+
+        for (size_t k = 0; k < sizeof options / sizeof options[0]; k++) {
+            const char *value = value_of(options[k].name, argv + i);
+            *options[k].value = value == NULL ? *options[k].value : value;
+        }
+        q.is_list |=
+            strcmp(argv[i], "-L") == 0 || strcmp(argv[i], "--list-gpus") == 0;
+    }
+    if (q.is_list) {
+        return list_cards(&q);
+    }
+    return q.fields == NULL ? me_guise_nothing(argc, argv) : query(&q);
 }
 
 /** `[1-3,7]` of `node[1-3,7]`, each with what stands before it. */
