@@ -9,6 +9,142 @@
 #include <stdio.h>
 #include <string.h>
 
+/** Words of a program's own that stand before what it starts, and may be called as
+ *  a program is: names of environments and images, values of options. */
+typedef struct around {
+    const char *programs;
+    const char *commands; /**< its own; "": none */
+    const char *images; /**< those of them behind which an image or a container
+                               is named; "-": it is so without one */
+    const char *valued; /**< options whose value is the next word */
+} around;
+
+/* clang-format off */
+
+/** By the programs' manuals. What is not here has values that no program is called
+ *  as, or is written with `=`. */
+static const around arounds[] = {
+    {"docker podman podman-hpc nerdctl", "run exec compose container create start",
+     "run exec create start",
+     "--add-host --annotation -a --attach --blkio-weight --cap-add --cap-drop "
+     "--cgroup-parent --cgroupns --cidfile -c --context --config --cpu-period "
+     "--cpu-quota --cpu-shares --cpus --cpuset-cpus --cpuset-mems --detach-keys "
+     "--device --dns --dns-option --dns-search --domainname -e --entrypoint --env "
+     "--env-file --expose -f --file --gpus --group-add --hooks-dir -h --host "
+     "--hostname -H --index --ip --ip6 --ipc --isolation -l --label --label-file "
+     "--link --log-driver --log-level --log-opt --mac-address -m --memory "
+     "--memory-reservation --memory-swap --memory-swappiness --mount --name "
+     "--net --network --network-alias --oom-score-adj --pid --pids-limit "
+     "--platform -p --profile --project-name --publish --pull --requires "
+     "--restart --runtime --secret --security-opt --shm-size --stop-signal "
+     "--stop-timeout --storage-opt --sysctl --tmpfs --ulimit -u --user --userns "
+     "--uts -v --volume --volume-driver --volumes-from -w --workdir"},
+    {"apptainer singularity", "exec run shell", "exec run shell",
+     "--add-caps --app --apply-cgroups -B --bind --blkio-weight --cpus --cwd "
+     "--dns --drop-caps --env --env-file --fusemount -H --home --hostname "
+     "--memory --mount --network --network-args -o --overlay --pem-path --pwd "
+     "-S --scratch --security -W --workdir"},
+    {"enroot", "start", "start", "-c --conf -e --env -m --mount --rc"},
+    {"sarus", "run", "run",
+     "-e --env --device --mount --ssh-key --name -w --workdir"},
+    {"shifter", "", "",
+     "-e --env --env-file -i --image -m --module -V --volume -w --workdir"},
+    {"ch-run", "", "-",
+     "-b --bind -c --cd -g --gid --home -u --uid --set-env --unset-env"},
+    {"conda mamba micromamba", "run", "",
+     "-a --attach --cwd -e --env -n --name -p --prefix -r --root-prefix"},
+    {"pixi hatch pdm poetry uv", "run", "",
+     "-C --cache-dir --color --config-file --default-index --directory -e "
+     "--environment --env-file --exclude-newer --extra -f --feature "
+     "--find-links --group --index --index-url --link-mode --manifest-path "
+     "--no-extra --no-group --only-group -p --package --prerelease --project "
+     "-P --python --resolution --venv --with --with-editable "
+     "--with-requirements"},
+    {"nsys", "profile launch start", "",
+     "-b --backtrace -c --capture-range --capture-range-end "
+     "--cuda-graph-trace --cuda-memory-usage --cudabacktrace --cpuctxsw -d "
+     "--duration -e --env-var -f --force-overwrite --flush-on-cudaprofilerstop "
+     "--gpu-metrics-device --gpu-metrics-devices --gpu-metrics-set --kill -n "
+     "--inherit-environment --nic-metrics -o --output -p --nvtx-capture "
+     "--python-backtrace --python-sampling --pytorch -s --sample --session "
+     "--session-new --stats -t --trace -w --show-output --wait -x "
+     "--stop-on-exit -y --delay"},
+    {"ncu", "", "",
+     "-c --launch-count --cache-control --clock-control --config-file-path "
+     "--export -k --kernel-name --log-file --metrics --nvtx-include -o "
+     "--replay-mode -s --launch-skip --section --set --target-processes"},
+    {"perf strace ltrace", "record stat trace", "",
+     "-e --event -F --freq -o --output -P -u"},
+    {"vtune", "", "",
+     "-app-working-dir -collect -data-limit -duration -knob -r -result-dir"},
+    {"bsub", "", "",
+     "-a -app -b -cwd -data -E -env -eo -e -Ep -ext -F -f -freq -g -G -gpu -hostfile "
+     "-i -is -J -Jd -jsdl -k  -L -Lp -M -m -mig -n -notify -network -o -oo "
+     "-outdir -P -p -pack -q -R -rcacct -rnc -S -s -sla -sp -T -t -U -u -v "
+     "-W -We -w -wa -wt"},
+    {"xvfb-run", "", "", "-e --error-file -f --auth-file -n --server-num -p "
+     "--xauth-protocol -s --server-args -w --wait"},
+    {"hpcrun tau_exec", "", "", "-e --event -o --output -T"},
+};
+
+/* clang-format on */
+
+static bool is_among(const char *words, const char *word)
+{
+    return word != NULL && me_names_have(words, word, strlen(word));
+}
+
+static const around *find_around(const char *program)
+{
+    for (size_t i = 0; i < sizeof arounds / sizeof arounds[0]; i++) {
+        if (is_among(arounds[i].programs, program)) {
+            return &arounds[i];
+        }
+    }
+    return NULL;
+}
+
+/** What a command's words have said so far. */
+typedef struct seen {
+    const around *row;   /**< NULL: nothing is known of the program */
+    const char *command; /**< its own, the last that was there */
+    char *entry;  /**< `--entrypoint`: starts in the image's place; NULL */
+    char **image; /**< NULL: none yet */
+} seen;
+
+/** Is a word that is no option the program's own, or its image's? */
+static bool is_own(seen *p, char **at)
+{
+    if (p->row == NULL || p->image != NULL) {
+        return false;
+    }
+    if (is_among(p->row->commands, *at)) {
+        p->command = *at;
+        return true;
+    }
+    if (strcmp(p->row->images, "-") == 0 ||
+        is_among(p->row->images, p->command)) {
+        p->image = at;
+    }
+    return p->image != NULL;
+}
+
+/** Words of an option that me_inherit_option() does not know. */
+static int skip_option(seen *p, int argc, char **argv)
+{
+    static const char entry[] = "--entrypoint";
+    if (p->row == NULL || argv[0][0] != '-') {
+        return 1;
+    }
+    const bool has_value = argc > 1 && is_among(p->row->valued, argv[0]);
+    if (strncmp(argv[0], entry, sizeof entry - 1) == 0) {
+        p->entry = has_value                          ? argv[1]
+                   : argv[0][sizeof entry - 1] == '=' ? argv[0] + sizeof entry
+                                                      : NULL;
+    }
+    return has_value ? 2 : 1;
+}
+
 /** Can this word be what a container or a profiler starts? @p next NULL: it is the
  *  last. */
 static bool is_started(const char *word, const char *next)
@@ -48,22 +184,52 @@ static int start(me_inherit *inherit, bool is_container, char **argv)
     return me_guise_start(argv);
 }
 
+/** A command in one word, as LSF takes it. */
+static int start_text(me_inherit *inherit, char *text)
+{
+    static char bash[] = "bash";
+    static char option[] = "-c";
+    char *words[] = {bash, option, text, NULL};
+    return start(inherit, false, words);
+}
+
 int me_guise_around(int argc, char **argv)
 {
     const char *program = me_guise_base(argv[0]);
     const bool is_container = me_guise_is_container(argv[0]);
+    const bool is_bsub = strcmp(program, "bsub") == 0;
+    seen p = {.row = find_around(program)};
     me_inherit inherit = {.is_clean = false};
     if (is_container) {
         me_guise_enter_container();
     }
     me_inherit_begin(&inherit, program);
     for (int at = 1; at < argc;) {
-        if (is_started(argv[at], at + 1 < argc ? argv[at + 1] : NULL)) {
+        const bool is_option = argv[at][0] == '-';
+        if (!is_option && is_own(&p, argv + at)) {
+            if (p.image != NULL && p.entry != NULL && *p.entry != '\0') {
+                argv[at] = p.entry;
+                return start(&inherit, is_container, argv + at);
+            }
+            at++;
+            continue;
+        }
+        if (is_bsub && !is_option && strchr(argv[at], ' ') != NULL) {
+            return start_text(&inherit, argv[at]);
+        }
+        if (!is_option &&
+            is_started(argv[at], at + 1 < argc ? argv[at + 1] : NULL)) {
             return start(&inherit, is_container, argv + at);
         }
-        at += me_inherit_option(&inherit, program, argc - at, argv + at);
+        const int n =
+            me_inherit_option(&inherit, program, argc - at, argv + at);
+        const int own = skip_option(&p, argc - at, argv + at);
+        at += n > own ? n : own;
     }
-    return me_guise_nothing(argc, argv);
+    // an image whose variable is empty: the command stands in its place
+    return p.image != NULL && is_started(p.image[0], p.image[1])
+               ? start(&inherit, is_container, p.image)
+               : me_guise_nothing(argc, argv);
 }
 
 /** Letters of sudo(8) that have a value; doas(1)'s -C and -u are the same. */
