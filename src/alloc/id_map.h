@@ -16,6 +16,7 @@
 
 /** What is known of an id. */
 typedef struct me_id_value {
+    uint64_t bytes;  /**< that were asked for */
     uint32_t block;  /**< of the pool */
     uint32_t epoch;  /**< of its free, once requested */
     bool is_pending; /**< its free has been requested */

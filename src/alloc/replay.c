@@ -36,6 +36,9 @@ static me_status do_alloc(replay *r, const me_stream_event *event)
         return bad_call(r, event, "allocated while it is still in use");
     }
     if (status == ME_OK) {
+        value->bytes = event->bytes;
+    }
+    if (status == ME_OK) {
         status =
             me_pool_alloc(r->pool, event->bytes, event->stream, &value->block);
     }
@@ -57,6 +60,9 @@ static me_status do_free(replay *r, const me_stream_event *event)
     me_id_value *value = me_id_map_find(&r->ids, event->id, event->id_length);
     if (value == NULL) {
         return bad_call(r, event, "freed without being in use");
+    }
+    if (event->has_bytes && event->bytes != value->bytes) {
+        return bad_call(r, event, "freed with other bytes than it has");
     }
     if (event->kind == ME_STREAM_FREE_REQUESTED) {
         if (value->is_pending) {

@@ -201,7 +201,11 @@ static bool is_late(cursor c)
 static me_status read_own_free(const me_stream *s, me_diag *diag, cursor *c,
                                me_stream_event *event)
 {
-    (void)next_field(c); // bytes
+    const field bytes = next_field(c);
+    event->has_bytes = read_number(&bytes, &event->bytes);
+    if (!event->has_bytes) {
+        return bad_line(s, diag, "not a number of bytes", &bytes);
+    }
     const me_status status = read_id(s, diag, c, event);
     event->has_no_addresses = true;
     event->kind = is_late(*c) ? ME_STREAM_FREE_REQUESTED : ME_STREAM_FREE;

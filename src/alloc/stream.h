@@ -34,7 +34,8 @@ typedef enum me_stream_kind {
 /** One call. Texts are borrowed until the next one is read. */
 typedef struct me_stream_event {
     me_stream_kind kind;
-    uint64_t bytes;  /**< requested; alloc, take */
+    uint64_t bytes;  /**< requested; alloc, take, and a free that says so */
+    bool has_bytes;  /**< free: of a line, which says them */
     uint64_t stream; /**< CUDA stream; alloc */
     const char *id; /**< of the block, or the point's name; no NUL at its end */
     size_t id_length;
