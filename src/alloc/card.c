@@ -3,6 +3,7 @@
 
 #include "base/clean.h"
 #include "base/conf.h"
+#include "base/parse.h"
 #include "base/statement.h"
 
 #include <inttypes.h>
@@ -83,7 +84,11 @@ static const rule te_workspace_rule = {"cublas_workspace_kib",
  *  within reach otherwise. */
 static long long least_of(const char *path)
 {
-    return strcmp(path, "total_bytes") == 0 ? LEAST_CARD_BYTES : 0;
+    static const char counts[] =
+        "multiprocessors threads_per_multiprocessor compute_capability";
+    return strcmp(path, "total_bytes") == 0            ? LEAST_CARD_BYTES
+           : me_names_have(counts, path, strlen(path)) ? 1
+                                                       : 0;
 }
 
 static long long most_of(const field *f)
@@ -192,7 +197,7 @@ static me_status read_text(const config_t *file, const char *path,
         return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
                           "%s is missing or is no string", key);
     }
-    if (!me_text_is_clean(text)) {
+    if (text[0] == '\0' || !me_text_is_clean(text)) {
         return me_fail_at(diag, ME_ERR_CONFIG, path, 0,
                           "%s must be printable text", key);
     }

@@ -101,6 +101,9 @@ enum {
     N_FIELDS = sizeof fields / sizeof fields[0]
 };
 
+/** A slower card's times would not go into 64 bits of nanoseconds. */
+static const double LEAST = 1e-3;
+
 static double *value_of(me_rates *rates, const field *f)
 {
     return (double *)(void *)((char *)rates + f->offset);
@@ -152,10 +155,10 @@ static me_status read_value(const config_setting_t *setting, const char *path,
         return me_fail_at(diag, ME_ERR_CONFIG, path, line,
                           "rates.%.60s is no rate of a card", name);
     }
-    if (!me_conf_number(setting, &value) || !(value > 0) || value > 1e9) {
-        return me_fail_at(
-            diag, ME_ERR_CONFIG, path, line,
-            "rates.%.60s must be a number above 0 and at most 1e9", name);
+    if (!me_conf_number(setting, &value) || !(value >= LEAST) || value > 1e9) {
+        return me_fail_at(diag, ME_ERR_CONFIG, path, line,
+                          "rates.%.60s must be a number from 0.001 to 1e9",
+                          name);
     }
     value *= f->unit;
     double *old = value_of(rates, f);

@@ -9,7 +9,7 @@ static void code_ns(me_codec *c, int64_t *ns)
 {
     me_code_i64(c, ns);
     if ((*ns < 0 || *ns > LONGEST_NS) && *ns != ME_TIME_NEVER) {
-        me_codec_refuse(c, ME_ERR_SYNTAX);
+        me_codec_refuse(c, *ns < 0 ? ME_ERR_SYNTAX : ME_ERR_OVERFLOW);
         *ns = 0;
     }
 }
@@ -85,7 +85,12 @@ me_status me_time_program_decode(const unsigned char *bytes, size_t size,
         .is_decoding = true, .bytes = bytes, .left = size, .arena = arena};
     me_time_program program = {.n_items = 0};
     code_time(&c, &program);
-    const me_status status = me_codec_end(&c, size, "a rank's times", diag);
+    const me_status status =
+        c.status == ME_ERR_OVERFLOW
+            ? me_fail(diag, c.status,
+                      "a part of a step takes over 13 days: is a rate of the "
+                      "card, or of what joins cards, wrong?")
+            : me_codec_end(&c, size, "a rank's times", diag);
     if (status == ME_OK) {
         *program_out = program;
     }

@@ -162,6 +162,12 @@ static void test_card__refuses(void **state)
          "total_bytes is missing", ME_ERR_CONFIG},
         {"card = \"a\"; source = \"b\"; total_bytes = -1;", "out of range",
          ME_ERR_CONFIG},
+        {"card = \"\"; source = \"b\"; total_bytes = 1;",
+         "card must be printable text", ME_ERR_CONFIG},
+        {"card = \"a\"; source = \"b\"; total_bytes = 8589934592L; "
+         "multiprocessors = 0;",
+         "multiprocessors = 0 is out of range: must be 1 to 65536",
+         ME_ERR_CONFIG},
         {"card = \"a\"; source = \"b\"; totalbytes = 1;",
          "totalbytes is no value", ME_ERR_CONFIG},
         {"card = \"a\"; source = \"b\"; nccl = { channels = 1; };",

@@ -85,7 +85,8 @@ static void test_rates__bad_files(void **state)
     (void)state;
     expect_refused("rates = { half_tflop = 3; };",
                    "rates.half_tflop is no rate of a card");
-    expect_refused("rates = { half_tflops = -3; };", "above 0");
+    expect_refused("rates = { half_tflops = -3; };", "from 0.001 to 1e9");
+    expect_refused("rates = { copy_tbs = 1e-300; };", "from 0.001 to 1e9");
     expect_refused("rates = { half_tflops = \"3\"; };", "must be a number");
     expect_refused("rates = { half_tflops = 3; };", "is missing");
     expect_refused("rates = { source = 3; };", "must be printable text");

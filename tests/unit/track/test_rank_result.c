@@ -172,6 +172,27 @@ static void test_rank_result__copies_what_is_set(void **state)
     me_rank_result_destroy(result);
 }
 
+/* Days are no slip of the bytes that processes exchange. */
+static void test_rank_result__says_what_takes_days(void **state)
+{
+    (void)state;
+    me_time_item item = {.kind = ME_TIME_MEET, .ns = INT64_C(1) << 51};
+    const me_rank_result result = {.time = {.items = &item, .n_items = 1}};
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    assert_int_equal(me_rank_result_encode_time(&result, &bytes, &size), ME_OK);
+    me_arena *arena = me_arena_create(1 << 16, "test");
+    assert_non_null(arena);
+    me_time_program program;
+    me_diag diag = {.status = ME_OK};
+    assert_int_equal(
+        me_time_program_decode(bytes, size, arena, &diag, &program),
+        ME_ERR_OVERFLOW);
+    assert_non_null(strstr(diag.text, "takes over 13 days"));
+    me_arena_destroy(arena);
+    me_free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_rank_result__refuses_every_cut),
         cmocka_unit_test(test_rank_result__survives_damage),
         cmocka_unit_test(test_rank_result__copies_what_is_set),
+        cmocka_unit_test(test_rank_result__says_what_takes_days),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
