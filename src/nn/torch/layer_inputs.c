@@ -59,6 +59,13 @@ bool me_layer_has_images(me_engine *e, const me_layer *layer,
                        me_module_shown(e), me_layer_kind_name(s->kind));
         return false;
     }
+    if (s->kind == ME_LAYER_BATCH_NORM2D && me_numel(x) == me_dim(x, 1)) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "module %s: BatchNorm2d gets one value of each channel, "
+                       "and PyTorch wants more of them in training",
+                       me_module_shown(e));
+        return false;
+    }
     return true;
 }
 
