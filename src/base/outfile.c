@@ -125,6 +125,11 @@ static me_status open_stream(me_outfile *file, me_diag *diag)
 {
     struct stat about;
     const bool exists = stat(file->target, &about) == 0;
+    if (!exists &&
+        errno != ENOENT) { // links in a circle, a path through a file
+        return me_fail(diag, ME_ERR_IO, "cannot write %s: %s", file->target,
+                       strerror(errno));
+    }
     if (exists && S_ISDIR(about.st_mode)) {
         return me_fail(diag, ME_ERR_IO, "cannot write %s: it is a directory",
                        file->target);

@@ -135,6 +135,27 @@ static void test_outfile__makes_what_a_link_leads_to(void **state)
     assert_int_equal(unlink(second), 0);
 }
 
+/* No link becomes a file, and nothing is written in its place. */
+static void test_outfile__refuses_links_in_a_circle(void **state)
+{
+    (void)state;
+    char first[128];
+    char second[128];
+    (void)snprintf(first, sizeof first, "%s/first", folder);
+    (void)snprintf(second, sizeof second, "%s/second", folder);
+    assert_int_equal(symlink("second", first), 0);
+    assert_int_equal(symlink("first", second), 0);
+    me_outfile *file = NULL;
+    me_diag diag = {0};
+    assert_int_equal(me_outfile_create(first, &diag, &file), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "cannot write"));
+    struct stat about;
+    assert_int_equal(lstat(first, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(unlink(first), 0);
+    assert_int_equal(unlink(second), 0);
+}
+
 /* What was written may not be whole. */
 static void test_outfile__no_answer_on_a_lost_allocation(void **state)
 {
@@ -266,6 +287,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(
             test_outfile__makes_what_a_link_leads_to, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_outfile__refuses_links_in_a_circle,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_outfile__keeps_a_link, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(
