@@ -16,7 +16,8 @@ bool me_log_bytes(const char *text, double unit, uint64_t *bytes_out)
     double value = 0;
     text += strspn(text, " ");
     const size_t length = strspn(text, "0123456789.");
-    if (length == 0 || length >= sizeof number) {
+    if (length == 0 || length >= sizeof number ||
+        strchr("eExX_+-", text[length] == '\0' ? ' ' : text[length]) != NULL) {
         return false;
     }
     memcpy(number, text, length);

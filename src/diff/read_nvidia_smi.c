@@ -48,17 +48,28 @@ static int find_column(const char *header, const char *name)
     return -1;
 }
 
+/** What the head says. */
+typedef struct smi_head {
+    int used;
+    int index; /**< -1: there is none */
+    int count;
+} smi_head;
+
 /** A sample: of the GPU of that index, which is taken for the rank. */
-static me_status add_sample(me_profile *profile, const char *line, int index,
-                            int used, int number, me_diag *diag)
+static me_status add_sample(me_profile *profile, const char *line,
+                            const smi_head *head, int number, me_diag *diag)
 {
-    const char *at = find_field(line, used);
+    const char *at = find_field(line, head->used);
     uint64_t bytes = 0;
+    if (find_field(line, head->count) != NULL) {
+        return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
+                          "more fields than the head's %d", head->count);
+    }
     if (at == NULL || !me_log_bytes(at, mib, &bytes)) {
         return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
                           "no number of MiB in the column memory.used");
     }
-    const char *gpu = index < 0 ? NULL : find_field(line, index);
+    const char *gpu = head->index < 0 ? NULL : find_field(line, head->index);
     me_profile_rank *rank = me_profile_rank_add(
         profile, gpu == NULL ? -1 : me_log_number(gpu, "", -1));
     if (rank == NULL) {
@@ -76,14 +87,17 @@ static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
     if (fgets(line, sizeof line, file) == NULL) {
         return ME_OK;
     }
-    const int used = find_column(line, "memory.used [MiB]");
-    const int index = find_column(line, "index");
-    for (int number = 2; status == ME_OK && used >= 0; number++) {
+    smi_head head = {.used = find_column(line, "memory.used [MiB]"),
+                     .index = find_column(line, "index")};
+    while (find_field(line, head.count) != NULL) {
+        head.count++;
+    }
+    for (int number = 2; status == ME_OK && head.used >= 0; number++) {
         if (fgets(line, sizeof line, file) == NULL) {
             break;
         }
         if (line[strspn(line, " \r\n")] != '\0') {
-            status = add_sample(profile, line, index, used, number, diag);
+            status = add_sample(profile, line, &head, number, diag);
         }
     }
     return status;
