@@ -12,7 +12,6 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "by which number weights are multiplied"},
     {"--glu-linear-offset:f", .neutral = "0",
      .note = "a number that is added whatever it is"},
-    {"-h --help", .note = "the script ends"},
     {"--no-tp-comm-split-ag --disable-tp-comm-split-ag "
      "--no-tp-comm-split-rs --disable-tp-comm-split-rs",
      .needs = "--tp-comm-overlap",

@@ -7,6 +7,7 @@ const me_flag_rule me_flags_refused[] = {
     {"--batch-size:i", .note = "use --micro-batch-size"},
     {"--warmup:i", .note = "use --lr-warmup-fraction"},
     {"--model-parallel-size:i", .note = "use --tensor-model-parallel-size"},
+    {"-h --help", .note = "it prints the flags, and no job follows"},
     {"--init-method-xavier-uniform",
      .note = "it sets a field that TransformerConfig has not "
              "(scaled_init_method), and the job ends: use --init-method-std"},

@@ -126,6 +126,8 @@ static const struct {
      "must be a multiple of --tensor-model-parallel-size, 2"},
     {"--tensor-model-parallel-size 2 --expert-tensor-parallel-num-weight-shards 1",
      "must be a multiple of --expert-tensor-parallel-size, 2"},
+    {"-h", "-h: Megatron-LM refuses this flag"},
+    {"--help", "--help: Megatron-LM refuses this flag"},
     {"--init-method-xavier-uniform",
      "--init-method-xavier-uniform: Megatron-LM refuses this flag"},
     {"--reuse-grad-buf-for-mxfp8-param-ag",
