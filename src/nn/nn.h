@@ -51,10 +51,12 @@ typedef struct me_parameter {
     const me_kind *kind; /**< NULL: a plain one; begins with its tensor's, see
                               tensor/kind.h */
     bool is_tied;        /**< two modules have it */
-    me_tensor *spare;    /**< while a parallelize_plan is applied: what the
+    struct me_parameter
+        *parted_from; /**< one with this until fully_shard() parts them; NULL */
+    me_tensor *spare; /**< while a parallelize_plan is applied: what the
                                other module has of a tied one; owned */
-    int32_t chunk;       /**< model chunk that it belongs to */
-    uint32_t index;      /**< in registration order */
+    int32_t chunk;    /**< model chunk that it belongs to */
+    uint32_t index;   /**< in registration order */
 } me_parameter;
 
 /** A module's registered buffer: cast like parameters, and nothing else. */

@@ -212,6 +212,9 @@ void me_parameters_to(me_nn *nn, const me_dtype *dtype)
         if (is_cast) {
             count_cast(nn, parameter, to);
         }
+        if (parameter->parted_from != NULL) {
+            continue; // shares what the other one has then
+        }
         if (parameter->tensor == NULL) {
             me_parameter_to_device(nn, parameter, to);
         } else if (is_cast) {

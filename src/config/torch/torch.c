@@ -8,6 +8,7 @@
 #include "config/torch/torch_checkpoints.h"
 #include "config/torch/torch_schedule.h"
 #include "config/torch/torch_settings.h"
+#include "config/torch/torch_tied.h"
 #include "config/torch/tree.h"
 #include "parallel/schedule.h"
 
@@ -419,8 +420,9 @@ static me_status note(me_config *config, me_diag *diag)
             return status;
         }
     }
-    if (config->parallel.pipeline == 1) {
-        return ME_OK;
+    const me_status tied = me_torch_note_tied(config, diag);
+    if (tied != ME_OK || config->parallel.pipeline == 1) {
+        return tied;
     }
     const me_status order = me_torch_note_schedule(config, diag);
     if (order != ME_OK) {

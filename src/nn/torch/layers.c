@@ -5,6 +5,7 @@
 #include "nn/torch/forward.h"
 #include "nn/torch/layer_inputs.h"
 #include "nn/torch/parallelize.h"
+#include "nn/torch/tie.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/layer_norm.h"
@@ -349,32 +350,6 @@ me_layer *me_layer_find(me_layer *layer, const char *path)
     return layer;
 }
 
-/** `self.output.weight = self.embedding.weight`: its own one goes. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
-static void tie(const build *b, me_layer *layer)
-{
-    if (layer->spec->tied_to != NULL) {
-        me_layer *other = me_layer_find(b->root, layer->spec->tied_to);
-        if (other == NULL || other->weight == NULL || other == layer ||
-            !me_shape_equal(&other->weight->shape, &layer->weight->shape)) {
-            me_engine_fail(b->nn->e, ME_ERR_CONFIG,
-                           "module: weight = \"%s.weight\" names no weight of "
-                           "the same shape",
-                           layer->spec->tied_to);
-            return;
-        }
-        me_parameter_remove(b->nn, layer->weight);
-        layer->weight = other->weight;
-        layer->weight->is_tied = true;
-        me_module_share_parameter(b->nn->e, layer->module, other->module,
-                                  layer->weight->numel *
-                                      me_dtype_bytes(layer->weight->dtype));
-    }
-    for (uint32_t i = 0; i < layer->n_children; i++) {
-        tie(b, &layer->children[i]);
-    }
-}
-
 me_layer *me_layers_build(me_nn *nn, const me_layer_tree *tree,
                           const char *name)
 {
@@ -387,7 +362,7 @@ me_layer *me_layers_build(me_nn *nn, const me_layer_tree *tree,
         name == NULL ? ME_NO_MODULE : me_module_add(nn->e, 0, name);
     build_layer(&b, root, &tree->root, module);
     if (me_engine_is_ok(nn->e)) {
-        tie(&b, root);
+        me_layers_tie(nn, root);
     }
     if (tree->is_meta && tree->has_cast) {
         me_parameters_cast_on_meta(nn, tree->cast);
@@ -395,6 +370,7 @@ me_layer *me_layers_build(me_nn *nn, const me_layer_tree *tree,
                tree->has_cast) {
         me_parameters_to(nn, tree->has_cast ? &tree->cast : NULL);
     }
+    me_layers_share(nn);
     return me_engine_is_ok(nn->e) ? root : NULL;
 }
 

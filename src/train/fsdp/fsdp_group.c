@@ -113,6 +113,20 @@ static void make_shard(me_fsdp_group *group, me_fsdp_param *p)
     }
 }
 
+/** Those that are one with @p moved until each is sharded are moved with it. */
+static void share_moved(me_nn *nn, const me_parameter *moved)
+{
+    const me_parameter *first =
+        moved->parted_from == NULL ? moved : moved->parted_from;
+    for (uint32_t i = 0; i < nn->parameters->count; i++) {
+        me_parameter *p = nn->parameters->parameters[i];
+        if (p->tensor == NULL && (p == first || p->parted_from == first) &&
+            me_engine_is_ok(nn->e)) {
+            p->tensor = me_retain(moved->tensor);
+        }
+    }
+}
+
 void me_fsdp_group_shard(me_fsdp_group *group)
 {
     me_nn *nn = group->fsdp->spec.nn;
@@ -121,6 +135,7 @@ void me_fsdp_group_shard(me_fsdp_group *group)
         if (parameter->tensor == NULL &&
             !group->fsdp->spec.is_meta) { // _move_states_to_device()
             me_parameter_to_device(nn, parameter, parameter->dtype);
+            share_moved(nn, parameter);
         }
     }
     for (uint32_t i = 0; i < group->n_params && me_engine_is_ok(nn->e); i++) {
