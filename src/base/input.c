@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/stand_in.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,174 +41,34 @@ void me_input_keep_apart(const char *const *flags, const char *const *paths,
     }
 }
 
-/** Bytes that are read in place of a file. */
-typedef struct stand_in {
-    char *path;
-    char *bytes;
-    size_t length;
-} stand_in;
-
-typedef struct stand_ins {
-    stand_in files[ME_INPUT_STAND_INS_MAX];
-    size_t count;
-    char *folder; /**< of relative names; NULL: that of this process */
-} stand_ins;
-
-/** As above: a job's launch is read with them, and they are dropped behind it. */
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): above
-static stand_ins written_by_script;
-
-/** Behind what says nothing in a path: `./`, and slashes but one. */
-static const char *skip_nothing(const char *path, bool is_begin)
-{
-    for (;;) {
-        const bool is_slash = path[0] == '/' && path[1] == '/';
-        const bool is_dot = path[0] == '.' && path[1] == '/' && is_begin;
-        const bool is_inner =
-            path[0] == '/' && path[1] == '.' && path[2] == '/';
-        if (!is_slash && !is_dot && !is_inner) {
-            return path;
-        }
-        path += is_slash ? 1 : 2;
-    }
-}
-
-/** What is left of @p path behind the names that it shares with @p of, which are
- *  all of @p of's; NULL: it leads elsewhere. */
-static const char *rest_of(const char *path, const char *of)
-{
-    path = skip_nothing(path, true);
-    of = skip_nothing(of, true);
-    while (*of != '\0' && *path == *of) {
-        path = skip_nothing(path + 1, false);
-        of = skip_nothing(of + 1, false);
-    }
-    return *of == '\0' ? path : NULL;
-}
-
-static const stand_in *find_stand_in(const char *path)
-{
-    for (size_t i = 0; i < written_by_script.count; i++) {
-        const char *rest = rest_of(path, written_by_script.files[i].path);
-        if (rest != NULL && *rest == '\0') {
-            return &written_by_script.files[i];
-        }
-    }
-    return NULL;
-}
-
-/** Does something stand in for a file below a folder? */
-static bool has_stand_in(const char *path)
-{
-    bool is_folder = false;
-    for (size_t i = 0; !is_folder && i < written_by_script.count; i++) {
-        const char *rest = rest_of(written_by_script.files[i].path, path);
-        is_folder = path[0] != '\0' && rest != NULL && rest[0] != '\0' &&
-                    (rest[0] == '/' || path[strlen(path) - 1] == '/');
-    }
-    return is_folder;
-}
-
-/** A name as it is in the folder of me_input_enter(). @return false: there is
- *  none, or nothing of that name */
-static bool find_entered(const char *path, char joined[PATH_MAX])
+static bool is_kind(const me_meaning *meaning, mode_t kind)
 {
     struct stat about;
-    const char *folder = written_by_script.folder;
-    if (folder == NULL || path[0] == '/' || path[0] == '\0') {
-        return false;
-    }
-    const int n = snprintf(joined, PATH_MAX, "%s/%s", folder, path);
-    return n > 0 && n < PATH_MAX &&
-           (find_stand_in(joined) != NULL || has_stand_in(joined) ||
-            stat(joined, &about) == 0);
-}
-
-/** Where a name is read: what stands in for it comes before the folder. */
-static const char *where(const char *path, bool has_stand_in_of_it,
-                         char joined[PATH_MAX])
-{
-    return !has_stand_in_of_it && find_entered(path, joined) ? joined : path;
-}
-
-static char *copy_bytes(const char *bytes, size_t length)
-{
-    char *copy = me_alloc(length + 1, 1, "a script's file");
-    if (copy != NULL) {
-        memcpy(copy, bytes, length);
-        copy[length] = '\0';
-    }
-    return copy;
-}
-
-me_status me_input_stand_in(const char *path, const char *bytes, size_t length,
-                            me_diag *diag)
-{
-    stand_ins *all = &written_by_script;
-    if (find_stand_in(path) != NULL) {
-        return ME_OK;
-    }
-    if (all->count == ME_INPUT_STAND_INS_MAX) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "a launch that names more than %d files which its "
-                       "script writes",
-                       ME_INPUT_STAND_INS_MAX);
-    }
-    const stand_in file = {.path = copy_bytes(path, strlen(path)),
-                           .bytes = copy_bytes(bytes, length),
-                           .length = length};
-    if (file.path == NULL || file.bytes == NULL) {
-        me_free(file.path);
-        me_free(file.bytes);
-        return me_fail(diag, ME_ERR_NOMEM, "no memory for a script's files");
-    }
-    all->files[all->count++] = file;
-    return ME_OK;
-}
-
-me_status me_input_enter(const char *folder, me_diag *diag)
-{
-    me_free(written_by_script.folder);
-    written_by_script.folder = copy_bytes(folder, strlen(folder));
-    return written_by_script.folder != NULL
-               ? ME_OK
-               : me_fail(diag, ME_ERR_NOMEM, "no memory for a folder's name");
-}
-
-void me_input_stand_ins_end(void)
-{
-    me_free(written_by_script.folder);
-    written_by_script.folder = NULL;
-    for (size_t i = 0; i < written_by_script.count; i++) {
-        me_free(written_by_script.files[i].path);
-        me_free(written_by_script.files[i].bytes);
-    }
-    written_by_script.count = 0;
+    return meaning->path[0] != '\0' && stat(meaning->path, &about) == 0 &&
+           (about.st_mode & S_IFMT) == kind;
 }
 
 bool me_input_is_file(const char *path)
 {
-    struct stat about;
-    char joined[PATH_MAX];
-    path = where(path, find_stand_in(path) != NULL, joined);
-    return find_stand_in(path) != NULL ||
-           (stat(path, &about) == 0 && S_ISREG(about.st_mode));
+    me_meaning meaning;
+    me_meaning_of(path, &meaning);
+    return meaning.bytes != NULL || is_kind(&meaning, S_IFREG);
 }
 
 bool me_input_is_folder(const char *path)
 {
-    struct stat about;
-    char joined[PATH_MAX];
-    path = where(path, has_stand_in(path), joined);
-    return has_stand_in(path) ||
-           (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+    me_meaning meaning;
+    me_meaning_of(path, &meaning);
+    return meaning.is_above || is_kind(&meaning, S_IFDIR);
 }
 
 bool me_input_is_there(const char *path)
 {
     struct stat about;
-    return me_input_is_file(path) || me_input_is_folder(path) ||
-           stat(path, &about) == 0;
+    me_meaning meaning;
+    me_meaning_of(path, &meaning);
+    return meaning.bytes != NULL || meaning.is_above ||
+           (meaning.path[0] != '\0' && stat(meaning.path, &about) == 0);
 }
 
 static bool is_file(const char *path, const struct stat *about)
@@ -296,23 +157,41 @@ static me_status open_regular(const char *path, me_diag *diag, int *fd_out)
     return status;
 }
 
+/** What Git leaves where it did not fetch a large file: three lines that name
+ *  it. */
+static bool is_lfs_pointer(FILE *file)
+{
+    static const char begins[] = "version https://git-lfs.github.com/spec/";
+    char bytes[sizeof begins - 1];
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    rewind(file);
+    return n == sizeof bytes && memcmp(bytes, begins, n) == 0;
+}
+
 me_status me_input_open(const char *path, me_diag *diag, FILE **file_out)
 {
     int fd = -1;
-    char joined[PATH_MAX];
-    path = where(path, find_stand_in(path) != NULL, joined);
-    const stand_in *in = find_stand_in(path);
-    const me_status status = in == NULL ? open_regular(path, diag, &fd) : ME_OK;
+    me_meaning meaning;
+    me_meaning_of(path, &meaning);
+    const bool is_read = meaning.bytes == NULL; // from a file
+    const char *name = meaning.path[0] == '\0' ? path : meaning.path;
+    const me_status status = is_read ? open_regular(name, diag, &fd) : ME_OK;
     if (status != ME_OK) {
         return status;
     }
-    FILE *file =
-        in == NULL ? fdopen(fd, "rb") : fmemopen(in->bytes, in->length, "rb");
+    FILE *file = is_read ? fdopen(fd, "rb")
+                         : fmemopen(meaning.bytes, meaning.length, "rb");
     if (file == NULL) {
         if (fd >= 0) {
             (void)close(fd);
         }
         return me_fail_at(diag, ME_ERR_NOMEM, path, 0, "no memory to read it");
+    }
+    if (is_lfs_pointer(file)) {
+        (void)fclose(file);
+        return me_fail_at(diag, ME_ERR_IO, path, 0,
+                          "is a Git LFS pointer, not the file: git lfs pull "
+                          "fetches it");
     }
     *file_out = file;
     return ME_OK;

@@ -25,8 +25,9 @@ enum {
  *
  * @param path      its name
  * @param file_out  at its beginning; the caller closes it
- * @return ME_OK; ME_ERR_IO with the reason if it is missing, cannot be read or
- *         is no regular file; ME_ERR_CONFIG for one of me_input_keep_apart()
+ * @return ME_OK; ME_ERR_IO with the reason if it is missing, cannot be read, is
+ *         no regular file or what Git LFS left in its place; ME_ERR_CONFIG for one
+ *         of me_input_keep_apart()
  */
 me_status me_input_open(const char *path, me_diag *diag,
                         FILE **file_out) ME_MUST_CHECK;
@@ -72,7 +73,8 @@ void me_input_keep_apart(const char *const *flags, const char *const *paths,
 me_status me_input_check_output(const char *path, me_diag *diag) ME_MUST_CHECK;
 
 enum {
-    ME_INPUT_STAND_INS_MAX = 256
+    ME_INPUT_STAND_INS_MAX = 256,
+    ME_INPUT_STRAYS_MAX = 16
 };
 
 /**
@@ -88,6 +90,15 @@ me_status me_input_stand_in(const char *path, const char *bytes, size_t length,
                             me_diag *diag) ME_MUST_CHECK;
 
 /**
+ * The same, of a file that a script made a link to.
+ *
+ * @param to  absolute, copied
+ * @return as me_input_stand_in()
+ */
+me_status me_input_link(const char *path, const char *to,
+                        me_diag *diag) ME_MUST_CHECK;
+
+/**
  * From now on, in this process, a relative name is that of a file in a folder,
  * where a script launches its job, and only where that has none of this process's
  * folder. Not while another thread reads. Local.
@@ -96,6 +107,13 @@ me_status me_input_stand_in(const char *path, const char *bytes, size_t length,
  * @return ME_OK; ME_ERR_NOMEM
  */
 me_status me_input_enter(const char *folder, me_diag *diag) ME_MUST_CHECK;
+
+/** A relative name that was found in this process's folder, since that of
+ *  me_input_enter() has none of it. Local.
+ *
+ *  @return borrowed until me_input_stand_ins_end(); NULL: there are no more, of
+ *          which ME_INPUT_STRAYS_MAX are kept */
+const char *me_input_stray(size_t index);
 
 /** Files are read as they are again, and from this process's folder. Gives back
  *  what stood in. */
