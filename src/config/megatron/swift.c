@@ -65,6 +65,7 @@ static const char *const quiet[] = {
     "cached_val_dataset",
     "split_dataset_ratio",
     "load_from_cache_file",
+    "load_safetensors",
     "save_safetensors",
     "num_train_epochs",
     "output_dir",

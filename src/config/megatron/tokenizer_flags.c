@@ -51,15 +51,19 @@ static me_status keep(me_config *config, const char *type,
     return ME_OK;
 }
 
+static bool is_counted(me_vocabulary_source source)
+{
+    return source == ME_VOCABULARY_COUNTED || source == ME_VOCABULARY_BARE;
+}
+
 /** Counted tokens are the job's; of others a flag knows better. */
 static me_status decide(me_config *config, const char *type,
                         const me_vocabulary *vocabulary, me_diag *diag)
 {
     char number[24];
-    if (vocabulary->source == ME_VOCABULARY_COUNTED ||
-        config->model.vocab_size == 0) {
+    if (is_counted(vocabulary->source) || config->model.vocab_size == 0) {
         const me_status status = keep(config, type, vocabulary, diag);
-        if (status != ME_OK || vocabulary->source != ME_VOCABULARY_COUNTED) {
+        if (status != ME_OK || !is_counted(vocabulary->source)) {
             return status;
         }
         (void)snprintf(number, sizeof number, "%" PRIu64, vocabulary->tokens);
@@ -105,7 +109,7 @@ me_status me_vocabulary_note(me_config *config, me_diag *diag)
     const me_vocabulary_said *said = &config->own->vocabulary;
     char note[256];
     if (said->tokens == 0 || config->model.vocab_size != said->tokens ||
-        (said->source != ME_VOCABULARY_COUNTED &&
+        (!is_counted(said->source) &&
          me_option_is_set(me_option_find("model.vocab_size"), config))) {
         return ME_OK; // somebody knows better
     }
@@ -115,6 +119,18 @@ me_status me_vocabulary_note(me_config *config, me_diag *diag)
                                 "the vocabulary has %" PRIu64
                                 " tokens, counted in %s",
                                 said->tokens, said->from);
+    case ME_VOCABULARY_BARE:
+        return me_config_assume(config, diag,
+                                "the vocabulary has %" PRIu64
+                                " tokens, counted in %s, without special "
+                                "tokens that the tokenizer's code adds",
+                                said->tokens, said->from);
+    case ME_VOCABULARY_ROWS:
+        return me_config_assume(config, diag,
+                                "the vocabulary of %s has %" PRIu64
+                                " tokens, as its model's config.json says; "
+                                "the tokenizer may have some less",
+                                said->from, said->tokens);
     case ME_VOCABULARY_KNOWN:
         return me_config_assume(config, diag,
                                 "the vocabulary of %s has %" PRIu64 " tokens",

@@ -256,7 +256,9 @@ static me_status read_tokenizer(reading *r, me_diag *diag)
 static me_status read_tokenizer_config(reading *r, me_diag *diag)
 {
     me_json_field field = {.key = "added_tokens_decoder", .read = read_decoder};
-    return me_json_read_object(r->json, diag, &field, 1, r);
+    const me_status status = me_json_read_object(r->json, diag, &field, 1, r);
+    r->set->is_bare &= !field.is_there;
+    return status;
 }
 
 me_status me_tokens_of_tokenizer_json(me_token_set *set, const char *path,

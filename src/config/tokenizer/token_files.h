@@ -28,6 +28,7 @@ typedef struct me_token_set {
     const char *const *specials; /**< borrowed; NULL: none */
     size_t n_specials;
     bool has_special[ME_TOKEN_SPECIALS_MAX]; /**< that the files have already */
+    bool is_bare; /**< of tiktoken, whose special tokens nobody knows */
 } me_token_set;
 
 /** Give back what the set has of its own. */
@@ -60,10 +61,20 @@ me_token_reader me_tokens_of_tokenizer_json;
 me_token_reader me_tokens_of_vocab_json;
 /** `added_tokens_decoder` of `tokenizer_config.json`: numbers are its keys. */
 me_token_reader me_tokens_of_tokenizer_config;
-/** A token a line: BERT's `vocab.txt`, and tiktoken's files. */
+/** A token a line: BERT's `vocab.txt`. */
 me_token_reader me_tokens_of_lines;
+/** tiktoken's: a token's bytes in base64 and its rank on each line. Special
+ *  tokens stand in the code of who reads it, behind them: of Llama 3 and 4, Qwen
+ *  and Kimi, whose files are known by the number of their ranks, they are
+ *  counted. */
+me_token_reader me_tokens_of_ranks;
+/** Mistral's `tekken.json`: `config.default_vocab_size`, its special tokens among
+ *  them. */
+me_token_reader me_tokens_of_tekken;
 /** A SentencePiece model: a protocol buffer (sentencepiece_model.proto) whose
  *  field 1, repeated, is a piece; of a piece field 1 is its text. */
 me_token_reader me_tokens_of_sentencepiece;
+/** `tokenizer.model`, which is SentencePiece's or, as of Llama 3, tiktoken's. */
+me_token_reader me_tokens_of_model;
 
 #endif /* MEMEST_CONFIG_TOKENIZER_TOKEN_FILES_H */

@@ -29,8 +29,14 @@ typedef struct token_file {
 /** What holds a folder's tokens: the first that is there. */
 static const token_file main_files[] = {
     {"tokenizer.json", me_tokens_of_tokenizer_json},
+    {"tekken.json", me_tokens_of_tekken},
     {"vocab.json", me_tokens_of_vocab_json},
-    {"tokenizer.model", me_tokens_of_sentencepiece},
+    {"tokenizer.model", me_tokens_of_model},
+    {"tiktoken.model", me_tokens_of_ranks},
+    {"qwen.tiktoken", me_tokens_of_ranks},
+    {"hy.tiktoken", me_tokens_of_ranks},
+    {"spiece.model", me_tokens_of_sentencepiece},
+    {"sentencepiece.bpe.model", me_tokens_of_sentencepiece},
     {"vocab.txt", me_tokens_of_lines},
 };
 
@@ -141,7 +147,8 @@ static me_status read_folder(const char *folder, me_token_set *set,
     if (status == ME_OK && !is_found) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "%s: holds no tokenizer: none of tokenizer.json, "
-                       "vocab.json, tokenizer.model and vocab.txt is in it",
+                       "tekken.json, vocab.json, tokenizer.model, "
+                       "tiktoken.model, spiece.model and vocab.txt is in it",
                        folder);
     }
     for (size_t i = 0;
@@ -166,18 +173,20 @@ static me_status read_file(const tokenizer_type *type, const char *path,
     }
     return me_ends_with(path, ".json")
                ? me_tokens_of_tokenizer_json(set, path, diag)
-               : me_tokens_of_sentencepiece(set, path, diag);
+               : me_tokens_of_model(set, path, diag);
 }
 
 /** Files that are not here: what their name or the type tells. */
 static void take_usual(const tokenizer_type *type, const char *name,
                        me_vocabulary *out)
 {
-    const uint64_t known = name == NULL ? 0 : me_tokenizer_known(name);
-    out->source = known > 0 || type->is_usual_known ? ME_VOCABULARY_KNOWN
-                                                    : ME_VOCABULARY_TAKEN;
-    out->tokens =
-        (known > 0 && !type->is_fixed ? known : type->usual) + type->extra;
+    bool is_rows = false;
+    const uint64_t known =
+        name == NULL || type->is_fixed ? 0 : me_tokenizer_known(name, &is_rows);
+    out->source = known > 0 && is_rows                ? ME_VOCABULARY_ROWS
+                  : known > 0 || type->is_usual_known ? ME_VOCABULARY_KNOWN
+                                                      : ME_VOCABULARY_TAKEN;
+    out->tokens = (known > 0 ? known : type->usual) + type->extra;
 }
 
 static me_status count_files(const me_tokenizer *t, const tokenizer_type *type,
@@ -191,7 +200,7 @@ static me_status count_files(const me_tokenizer *t, const tokenizer_type *type,
     const me_status status = me_input_is_folder(path)
                                  ? read_folder(path, &set, diag)
                                  : read_file(type, path, &set, diag);
-    out->source = ME_VOCABULARY_COUNTED;
+    out->source = set.is_bare ? ME_VOCABULARY_BARE : ME_VOCABULARY_COUNTED;
     out->tokens = me_token_set_count(&set) + type->extra;
     me_token_set_fini(&set);
     return status;
@@ -228,7 +237,13 @@ me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,
     if (name != NULL && !type->is_fixed) {
         find_files(t, name, &path);
     }
-    if (path.length > 0) {
+    if (type->is_fixed && name != NULL && !me_ends_with(name, ".json")) {
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--tokenizer-type %s: Megatron-LM stops at %.100s, "
+                         "since it reads a list of tokens in a file that ends "
+                         "in .json",
+                         t->type, name);
+    } else if (path.length > 0) {
         status = count_files(t, type, me_str_text(&path), diag, out);
     } else {
         take_usual(type, name, out);

@@ -32,7 +32,9 @@ typedef struct me_tokenizer {
 /** Where a vocabulary comes from. */
 typedef enum me_vocabulary_source {
     ME_VOCABULARY_COUNTED, /**< in files that are here */
+    ME_VOCABULARY_BARE,    /**< … but for special tokens, which code adds */
     ME_VOCABULARY_KNOWN,   /**< the files are not here, the name is known */
+    ME_VOCABULARY_ROWS,    /**< … and of it the model's `vocab_size` alone */
     ME_VOCABULARY_TAKEN    /**< neither: a usual size of the type */
 } me_vocabulary_source;
 
@@ -59,8 +61,10 @@ me_status me_tokenizer_count(const me_tokenizer *tokenizer, me_diag *diag,
  * The tokens of a tokenizer that is well known by its model's name, which is the
  * last part of a path or of a name on the Hub. Local.
  *
+ * @param is_rows_out  they are the rows of the model's embedding, `vocab_size` of
+ *                     its config.json, of which a tokenizer may leave some unused
  * @return 0 if nobody knows it
  */
-uint64_t me_tokenizer_known(const char *name);
+uint64_t me_tokenizer_known(const char *name, bool *is_rows_out);
 
 #endif /* MEMEST_CONFIG_TOKENIZER_TOKENIZER_H */

@@ -5,6 +5,8 @@
 #include "config/tokenizer/tokenizer.h"
 #include "support/test.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FILES SOURCE_DIR "/tests/unit/config/tokenizers"
@@ -68,6 +70,16 @@ static void test_tokenizer__counts_files(void **state)
          ME_VOCABULARY_COUNTED},
         {"GPTSentencePieceTokenizer", FILES "/bare.model", NULL, 2, 2,
          ME_VOCABULARY_COUNTED}, // "<x>", with neither score nor kind
+        {"HuggingFaceTokenizer", FILES "/spiece", NULL, 0, 5,
+         ME_VOCABULARY_COUNTED},
+        {"HuggingFaceTokenizer", FILES "/tekken", NULL, 0, 9,
+         ME_VOCABULARY_COUNTED},
+        {"HuggingFaceTokenizer", FILES "/ranks", NULL, 0, 5,
+         ME_VOCABULARY_COUNTED},
+        {"Llama3Tokenizer", FILES "/ranks/tokenizer.model", NULL, 0, 3,
+         ME_VOCABULARY_BARE},
+        {"HuggingFaceTokenizer", FILES "/three.tiktoken", NULL, 1, 4,
+         ME_VOCABULARY_BARE},
         {"GPT2BPETokenizer", NULL, FILES "/vocab.json", 0, 3,
          ME_VOCABULARY_COUNTED},
         {"BertWordPieceLowerCase", NULL, FILES "/vocab.txt", 0, 4,
@@ -89,6 +101,10 @@ test_tokenizer__knows_names_of_files_that_are_elsewhere(void **state)
          ME_VOCABULARY_KNOWN},
         {"HuggingFaceTokenizer", "/nowhere/Meta-Llama-3-8B", NULL, 0, 128256,
          ME_VOCABULARY_KNOWN},
+        {"HuggingFaceTokenizer", "zai-org/GLM-4.5-Air", NULL, 0, 151552,
+         ME_VOCABULARY_ROWS},
+        {"HuggingFaceTokenizer", "google/gemma-3-27b-it", NULL, 0, 262145,
+         ME_VOCABULARY_KNOWN},
         {"TikTokenizer", "/nowhere/x.json", NULL, 0, 131072,
          ME_VOCABULARY_KNOWN},
         {"GPT2BPETokenizer", NULL, "/nowhere/v.json", 0, 50257,
@@ -101,6 +117,25 @@ test_tokenizer__knows_names_of_files_that_are_elsewhere(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_count(&cases[i]);
     }
+}
+
+/* Special tokens of Llama 3 stand in Meta's code: 256 of them behind 128000
+ * ranks. */
+static void test_tokenizer__adds_what_llama_3_adds(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/memest-ranks-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 128000; i++) {
+        (void)fprintf(file, "QUJD %d\n", i);
+    }
+    (void)fclose(file);
+    check_count(&(counted){"HuggingFaceTokenizer", path, NULL, 0, 128256,
+                           ME_VOCABULARY_COUNTED});
+    (void)remove(path);
 }
 
 static void test_tokenizer__refuses_what_is_none(void **state)
@@ -116,6 +151,10 @@ static void test_tokenizer__refuses_what_is_none(void **state)
         {"HuggingFaceTokenizer", FILES "/hf/tokenizer_config.json",
          "no \"model\""},
         {"HuggingFaceTokenizer", FILES "/hub", "holds no tokenizer"},
+        {"HuggingFaceTokenizer", FILES "/pointer.model", "git lfs pull"},
+        {"HuggingFaceTokenizer", FILES "/cut.tiktoken", "no line of tiktoken"},
+        {"Llama2Tokenizer", FILES "/three.tiktoken", "no SentencePiece model"},
+        {"TikTokenizer", FILES "/three.tiktoken", "ends in .json"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -230,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_tokenizer__counts_files),
         cmocka_unit_test(
             test_tokenizer__knows_names_of_files_that_are_elsewhere),
+        cmocka_unit_test(test_tokenizer__adds_what_llama_3_adds),
         cmocka_unit_test(test_tokenizer__refuses_what_is_none),
         cmocka_unit_test(test_tokenizer__its_file_decides),
         cmocka_unit_test(test_tokenizer__gpt2_has_a_known_size),
