@@ -3,6 +3,7 @@
 
 #include "app/command_script.h"
 #include "app/exported.h"
+#include "base/input.h"
 #include "config/file.h"
 #include "config/launch_command.h"
 #include "config/options.h"
@@ -54,6 +55,21 @@ static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
     return status;
 }
 
+/** A word may lack what a command would have printed that memest does not run. */
+static me_status name_mute(const me_launch_words *words, me_status status,
+                           me_diag *diag)
+{
+    char text[ME_DIAG_TEXT] = "";
+    if (status == ME_ERR_NOMEM || words->mute == NULL) {
+        return status;
+    }
+    (void)snprintf(text, sizeof text, "%s", diag->text);
+    return me_fail(diag, status,
+                   "%.400s (the script's '%.80s' did not run and printed "
+                   "nothing)",
+                   text, words->mute);
+}
+
 /** A script that was given no arguments, of whose words one is empty, most likely
  *  waits for them. */
 static me_status name_arguments(const me_cli *cli, const me_launch_words *words,
@@ -65,7 +81,7 @@ static me_status name_arguments(const me_cli *cli, const me_launch_words *words,
     }
     if (status == ME_ERR_NOMEM || cli->script == NULL || cli->launch_argc > 0 ||
         !has_empty) {
-        return status;
+        return name_mute(words, status, diag);
     }
     char text[ME_DIAG_TEXT] = "";
     (void)snprintf(text, sizeof text, "%s", diag->text);
@@ -73,6 +89,38 @@ static me_status name_arguments(const me_cli *cli, const me_launch_words *words,
         diag, status,
         "%s (a word of %.200s is empty: the script's arguments go after --)",
         text, cli->script);
+}
+
+/** Is a file one of those that the launch names? */
+static bool is_named(const me_launch_words *words, const char *file)
+{
+    bool is_one = false;
+    for (int i = words->n_variables; !is_one && i < words->argc; i++) {
+        const char *word = words->argv[i];
+        const char *equals = word[0] == '-' ? strchr(word, '=') : NULL;
+        const char *value = equals == NULL ? word : equals + 1;
+        value += value[0] == '@';
+        is_one = strcmp(value, file) == 0;
+    }
+    return is_one;
+}
+
+/** What the launch's own folder does not have, and another has. */
+static me_status say_strays(const me_launch_words *words, me_config *config,
+                            me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (size_t i = 0; status == ME_OK && me_input_stray(i) != NULL; i++) {
+        const char *file = me_input_stray(i);
+        if (is_named(words, file)) {
+            status = me_config_assume(
+                config, diag,
+                "%.100s is not in the folder where the script launches its "
+                "job: the one where memest was started is read",
+                file);
+        }
+    }
+    return status;
 }
 
 static me_status read_launch(const me_cli *cli, me_config *config,
@@ -94,6 +142,9 @@ static me_status read_launch(const me_cli *cli, me_config *config,
                                   "launch %" PRIu32 " of the %" PRIu32
                                   " jobs that the script launches (--launch)",
                                   words.number, words.n_jobs);
+    }
+    if (status == ME_OK) {
+        status = say_strays(&words, config, diag);
     }
     me_launch_words_fini(&words);
     return status;

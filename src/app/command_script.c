@@ -2,6 +2,7 @@
 #include "app/command_script.h"
 
 #include "app/exported.h"
+#include "app/launch_files.h"
 #include "app/script_jobs.h"
 #include "app/script_words.h"
 #include "base/input.h"
@@ -34,9 +35,8 @@ static bool is_kept(const char *variable, me_arena *arena)
 {
     static const char *const ranks[] = {"WORLD_SIZE", "NPROC_PER_NODE",
                                         "NNODES"};
-    static const char file[] = ME_CARRY_FILE;
     const size_t length = strcspn(variable, "=");
-    if (strncmp(variable, file, sizeof file - 1) == 0) {
+    if (me_launch_is_of_files(variable)) {
         return false;
     }
     char *name = me_arena_strdup(arena, variable);
@@ -98,18 +98,48 @@ static me_status take_file(const char *file, me_arena *arena, me_diag *diag)
     return status;
 }
 
+/** Links that it made lead to what was there before. */
+static me_status take_link(const char *link, me_arena *arena, me_diag *diag)
+{
+    const size_t length = strcspn(link, "\n");
+    char *path = me_arena_strdup(arena, link);
+    if (path == NULL || link[length] == '\0') {
+        return path == NULL
+                   ? me_fail(diag, ME_ERR_NOMEM, "no memory for a link")
+                   : ME_OK;
+    }
+    path[length] = '\0';
+    return me_input_link(path, path + length + 1, diag);
+}
+
+static me_status enter(const char *folder, me_arena *arena, me_diag *diag)
+{
+    (void)arena;
+    return me_input_enter(folder, diag);
+}
+
+/** What memest's own variables of a launch say of its files. */
+static const struct {
+    const char *mark;
+    me_status (*take)(const char *value, me_arena *arena, me_diag *diag);
+} file_marks[] = {
+    {ME_CARRY_FOLDER, enter}, // comes first in a record, too
+    {ME_CARRY_FILE, take_file},
+    {ME_CARRY_LINK, take_link},
+};
+
 static me_status take_files(const me_script_launch *launch, me_arena *arena,
                             me_diag *diag)
 {
-    static const char mark[] = ME_CARRY_FILE;
-    static const char folder[] = ME_CARRY_FOLDER;
     me_status status = ME_OK;
     for (int i = 0; status == ME_OK && i < launch->n_variables; i++) {
         const char *variable = launch->variables[i];
-        if (strncmp(variable, mark, sizeof mark - 1) == 0) {
-            status = take_file(variable + sizeof mark - 1, arena, diag);
-        } else if (strncmp(variable, folder, sizeof folder - 1) == 0) {
-            status = me_input_enter(variable + sizeof folder - 1, diag);
+        for (size_t j = 0; j < sizeof file_marks / sizeof *file_marks; j++) {
+            const size_t n = strlen(file_marks[j].mark);
+            if (status == ME_OK &&
+                strncmp(variable, file_marks[j].mark, n) == 0) {
+                status = file_marks[j].take(variable + n, arena, diag);
+            }
         }
     }
     return status;
@@ -150,6 +180,8 @@ static me_status act(const me_cli *cli, me_launch_words *to, me_diag *diag)
     if (status == ME_OK) {
         to->number = job.number;
         to->n_jobs = job.n_jobs;
+        const char *mute = me_script_mute(script);
+        to->mute = mute == NULL ? NULL : me_arena_strdup(to->arena, mute);
         status = take_files(job.launch, to->arena, diag);
     }
     if (status == ME_OK) {

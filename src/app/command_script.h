@@ -20,6 +20,7 @@ typedef struct me_launch_words {
     int n_variables;         /**< NAME=VALUE in front, of the environment */
     uint32_t number;         /**< of the launch among the script's jobs */
     uint32_t n_jobs;         /**< that the script launches; 0: it is none */
+    const char *mute;        /**< me_script_mute() of its script; NULL: none */
     me_arena *arena;         /**< or NULL */
 } me_launch_words;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/script_jobs.h"
 
+#include "app/launch_files.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/launch_command.h"
@@ -24,7 +25,7 @@ static bool is_same_job(const me_script_launch *a, const me_script_launch *b)
         N_OWN = sizeof own / sizeof *own
     };
 
-    bool is_same = a->argc == b->argc;
+    bool is_same = a->argc == b->argc && me_launch_means_same(a, b);
     for (int i = 0; is_same && i < a->argc; i++) {
         const char *word = a->argv[i];
         const char *before = i == 0 ? "" : a->argv[i - 1];
@@ -96,6 +97,13 @@ static me_status refuse_many(const char *name,
     while (at < jobs[0]->argc && at < jobs[1]->argc &&
            strcmp(jobs[0]->argv[at], jobs[1]->argv[at]) == 0) {
         at++;
+    }
+    if (at == jobs[0]->argc && at == jobs[1]->argc) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s launches %" PRIu32 " jobs: give --launch 1 to "
+                       "%" PRIu32 "; the first two have the same words, which "
+                       "name other files",
+                       name, count, count);
     }
     const char *first = at < jobs[0]->argc ? jobs[0]->argv[at] : "nothing";
     const char *second = at < jobs[1]->argc ? jobs[1]->argv[at] : "nothing";

@@ -55,6 +55,7 @@ static const struct {
     const char *option;
 } asked[] = {
     {"SLURM_GPUS_PER_NODE", "--gpus-per-node"},
+    {"SLURM_TRES_PER_TASK", "--tres-per-task"},
     {"SLURM_GPUS_PER_TASK", "--gpus-per-task"},
     {"SLURM_GPUS", "--gpus"},
     {"MEMEST_GRES", "--gres"},
@@ -89,7 +90,7 @@ void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
     const bool is_of_node =
         is_gres ||
         (strncmp(option, "--gpus-per-node", length) == 0 && length == 15);
-    if (!me_slurm_gpus_read(value, is_gres, &gpus)) {
+    if (!me_slurm_gpus_read(value, is_gres || is_tres, &gpus)) {
         return;
     }
     if (gpus.type[0] != '\0') {
@@ -98,6 +99,7 @@ void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
             memcpy(ranks->other_type, gpus.type, sizeof gpus.type);
         }
         memcpy(ranks->asked_type, gpus.type, sizeof gpus.type);
+        memcpy(ranks->mixed_type, gpus.other, sizeof gpus.other);
         memcpy(ranks->gpus.type, gpus.type, sizeof gpus.type);
     }
     if (strncmp(option, "-G", 2) == 0 ||
@@ -348,6 +350,12 @@ static me_status settle_card(me_launch_ranks *r, me_config *config,
 {
     if (r->gpus.type[0] == '\0') {
         return ME_OK;
+    }
+    if (r->mixed_type[0] != '\0') {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "the job asks for GPUs of two types, %s among others: "
+                       "memest takes a job whose ranks have one card",
+                       r->mixed_type);
     }
     if (r->other_type[0] != '\0') {
         return me_fail(diag, ME_ERR_CONFIG,

@@ -47,6 +47,7 @@ typedef struct me_launch_ranks {
     uint64_t per_gpu;       /**< `--ntasks-per-gpu`; 0: not said */
     char asked_type[ME_SLURM_TYPE]; /**< that an option names; "": none */
     char other_type[ME_SLURM_TYPE]; /**< that another option names beside it */
+    char mixed_type[ME_SLURM_TYPE]; /**< that the same option names as well */
     const char *partition;          /**< borrowed; NULL: not said */
     me_status status;               /**< ME_ERR_NOMEM: of what is told by now */
 } me_launch_ranks;

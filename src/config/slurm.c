@@ -55,15 +55,31 @@ static bool read_entry(const char *text, size_t length, bool needs_gpu,
 bool me_slurm_gpus_read(const char *text, bool needs_gpu,
                         me_slurm_gpus *gpus_out)
 {
+    bool is_there = false;
+    me_slurm_gpus all = {.count = 0};
     while (*text != '\0') {
+        me_slurm_gpus one = {.count = 0};
         const size_t length = strcspn(text, ",(");
-        if (read_entry(text, length, needs_gpu, gpus_out)) {
-            return true;
+        if (read_entry(text, length, needs_gpu, &one)) {
+            const bool is_other = is_there && strcmp(one.type, all.type) != 0;
+            if (is_other && one.type[0] != '\0' && all.type[0] != '\0') {
+                memcpy(all.other, one.type, sizeof all.other);
+            } else if (is_other && one.type[0] != '\0') {
+                memcpy(all.type, one.type, sizeof all.type);
+            }
+            const uint64_t sum = all.count + one.count;
+            one.count = sum < one.count ? UINT64_MAX : sum;
+            all = is_there ? all : one;
+            all.count = one.count;
+            is_there = true;
         }
         text += strcspn(text, ",");
         text += *text == ',';
     }
-    return false;
+    if (is_there) {
+        *gpus_out = all;
+    }
+    return is_there;
 }
 
 const char *me_slurm_tres_gpus(const char *text)

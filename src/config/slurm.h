@@ -24,13 +24,14 @@ enum {
 
 /** GPUs as they are asked for; all zero: not said. */
 typedef struct me_slurm_gpus {
-    char type[ME_SLURM_TYPE]; /**< as Slurm's administrators call it, or "" */
-    uint64_t count;
+    char type[ME_SLURM_TYPE];  /**< as Slurm's administrators call it, or "" */
+    char other[ME_SLURM_TYPE]; /**< another beside it, `h100:4,a100:4`; or "" */
+    uint64_t count;            /**< of all */
 } me_slurm_gpus;
 
 /**
  * Read `[gpu:][TYPE:]COUNT`, or a list of such with commas between them, of
- * which the first that is of GPUs counts. Local.
+ * which those of GPUs count. Local.
  *
  * @param needs_gpu  only what begins with `gpu` is of GPUs, as in --gres
  * @return false: nothing of GPUs, or not of this form

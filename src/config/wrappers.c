@@ -237,7 +237,7 @@ static const me_wrapper wrappers[] = {
      "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run uv "
      "poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice ionice "
      "chrt stdbuf taskset numawrap xvfb-run ssh pdsh clush pssh ray "
-     "sudo doas",
+     "sudo doas su runuser",
      ME_WRAPPER_FOREIGN, no_options},
 };
 

@@ -12,6 +12,7 @@
 #include "script/interpreter.h"
 #include "script/order.h"
 #include "script/record.h"
+#include "script/srun_step.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -130,8 +131,9 @@ static int tell(int argc, char **argv)
     }
     me_str_append_n(&words.text, me_str_text(&before.text), before.text.length);
     for (char **variable = environ; *variable != NULL; variable++) {
-        if (!is_of_memest(*variable)) {
-            me_words_add(&words, *variable);
+        const char *told = me_step_variable_outside(*variable);
+        if (told != NULL && !is_of_memest(told)) {
+            me_words_add(&words, told);
         }
     }
     me_carry_folder(&words);
@@ -209,49 +211,10 @@ static int step_mpirun(const me_wrapper *wrapper, char **argv, int left)
     return n;
 }
 
-/** In a job of Slurm's a step's own numbers stand where those of the job were
- *  (env_array_for_step()). */
-static void set_step(const char *option, const char *value)
-{
-    static const struct {
-        const char *option;
-        const char *variable;
-    } rows[] = {
-        {"nodes", "SLURM_NNODES"},          {"nodes", "SLURM_STEP_NUM_NODES"},
-        {"ntasks", "SLURM_NTASKS"},         {"ntasks", "SLURM_NPROCS"},
-        {"ntasks", "SLURM_STEP_NUM_TASKS"},
-    };
-
-    const bool is_number = value != NULL && value[0] != '\0' &&
-                           value[strspn(value, "0123456789")] == '\0';
-    for (size_t i = 0; is_number && getenv("SLURM_JOB_ID") != NULL &&
-                       i < sizeof rows / sizeof rows[0];
-         i++) {
-        if (strcmp(rows[i].option, option) == 0) {
-            (void)setenv(rows[i].variable, value, 1);
-        }
-    }
-}
-
-/** Where a step says no other numbers, it has those of its job. */
-static void inherit_step(void)
-{
-    static const char *const rows[][2] = {
-        {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
-        {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
-        {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const char *value = getenv(rows[i][1]);
-        if (value != NULL) {
-            (void)setenv(rows[i][0], value, 1);
-        }
-    }
-}
-
 /** … of srun's. @param export_out  the value of --export, which is followed and
- *  then left out of its words */
-static int step_srun(char **argv, int left, const char **export_out)
+ *  then left out of its words. @param folder_out  of --chdir */
+static int step_srun(char **argv, int left, me_step *step,
+                     const char **export_out, const char **folder_out)
 {
     static char left_out[] = "--";
     me_slurm_words words = {.program = ME_SLURM_SRUN,
@@ -261,7 +224,7 @@ static int step_srun(char **argv, int left, const char **export_out)
     do {
         read = me_slurm_words_next(&words);
         if (read == ME_SLURM_OPTION) {
-            set_step(words.name, words.value);
+            me_step_take(step, words.name, words.value);
         }
         if (read == ME_SLURM_OPTION && strcmp(words.name, "export") == 0) {
             *export_out = words.value;
@@ -272,6 +235,9 @@ static int step_srun(char **argv, int left, const char **export_out)
                    (strcmp(words.name, "container-image") == 0 ||
                     strcmp(words.name, "container-name") == 0)) {
             me_guise_enter_container();
+        } else if (read == ME_SLURM_OPTION &&
+                   strcmp(words.name, "chdir") == 0) {
+            *folder_out = words.value;
         }
     } while (read == ME_SLURM_OPTION && words.letter > 0);
     return words.at > 0 ? words.at
@@ -301,10 +267,6 @@ static void set_first(me_wrapper_kind kind)
         me_wrapper_kind kind;
         const char *name;
     } variables[] = {
-        {ME_WRAPPER_SRUN, "SLURM_PROCID"},
-        {ME_WRAPPER_SRUN, "SLURM_LOCALID"},
-        {ME_WRAPPER_SRUN, "SLURM_NODEID"},
-        {ME_WRAPPER_SRUN, "SLURM_STEP_ID"},
         {ME_WRAPPER_MPIRUN, "OMPI_COMM_WORLD_RANK"},
         {ME_WRAPPER_MPIRUN, "OMPI_COMM_WORLD_LOCAL_RANK"},
         {ME_WRAPPER_JSRUN, "OMPI_COMM_WORLD_RANK"},
@@ -334,17 +296,16 @@ static int count(int argc, char **argv)
                                                 (const char *const *)argv + 1);
     int at = 1 + skipped;
     const char *exported = NULL;
+    const char *folder = NULL;
+    static me_step step;
     if (skipped < 0) {
         return me_guise_around(argc, argv); // `flux alloc` and its like
-    }
-    if (wrapper != NULL && wrapper->kind == ME_WRAPPER_SRUN) {
-        inherit_step();
     }
     while (wrapper != NULL && at < argc && argv[at][0] == '-') {
         const bool is_end = strcmp(argv[at], "--") == 0;
         at += is_end ? 1
               : wrapper->kind == ME_WRAPPER_SRUN
-                  ? step_srun(argv + at, argc - at, &exported)
+                  ? step_srun(argv + at, argc - at, &step, &exported, &folder)
                   : step_mpirun(wrapper, argv + at, argc - at);
         if (is_end) {
             break;
@@ -354,7 +315,9 @@ static int count(int argc, char **argv)
         return me_guise_nothing(argc, argv);
     }
     if (wrapper->kind == ME_WRAPPER_SRUN) {
+        step.name = me_guise_base(argv[at]);
         export(exported);
+        me_step_set_variables(&step);
     }
     me_str before = {0};
     const char *outer = getenv(ME_GUISE_BEFORE);
@@ -368,7 +331,9 @@ static int count(int argc, char **argv)
     (void)setenv(ME_GUISE_BEFORE, me_str_text(&before), 1);
     me_str_fini(&before);
     set_first(wrapper->kind);
-    return me_guise_start(argv + at);
+    return folder != NULL && chdir(folder) != 0
+               ? me_guise_fail(folder, "no such folder, which srun goes to")
+               : me_guise_start(argv + at);
 }
 
 /** A file of the user's that is started by its path: by the interpreter that it

@@ -232,57 +232,7 @@ int me_guise_around(int argc, char **argv)
                : me_guise_nothing(argc, argv);
 }
 
-/** Letters of sudo(8) that have a value; doas(1)'s -C and -u are the same. */
-static const char letters_with_value[] = "CDRTUghprtu";
-
-/** A letter of an option, or a long one's value as the next word? */
-static bool takes_next(const char *word)
+int me_guise_start_with(me_inherit *inherit, char **argv)
 {
-    static const char names[] =
-        "--close-from --chdir --chroot --command-timeout --other-user --group "
-        "--host --prompt --role --type --user";
-    if (word[1] == '-') {
-        return me_names_have(names, word, strlen(word));
-    }
-    const size_t n = strcspn(word + 1, letters_with_value) + 1;
-    return word[n] != '\0' && word[n + 1] == '\0';
-}
-
-/** An option of sudo's that keeps variables. */
-static void take_kept(me_inherit *inherit, const char *word)
-{
-    static const char list[] = "--preserve-env=";
-    static char all[] = "-E";
-    char *const option[] = {all, NULL};
-    const size_t n = strcspn(word, letters_with_value);
-    const bool is_letter = word[1] != '-' && memchr(word, 'E', n) != NULL;
-    if (strncmp(word, list, sizeof list - 1) == 0) {
-        me_inherit_list(inherit, word + sizeof list - 1);
-    } else if (is_letter || strcmp(word, "--preserve-env") == 0) {
-        (void)me_inherit_option(inherit, "sudo", 1, option);
-    }
-}
-
-int me_guise_as(int argc, char **argv)
-{
-    const char *program = me_guise_base(argv[0]);
-    const bool is_sudo = strcmp(program, "sudo") == 0;
-    int at = 1;
-    me_inherit inherit = {.is_clean = false};
-    me_inherit_begin(&inherit, program);
-    for (bool is_end = false; !is_end && at < argc && argv[at][0] == '-';) {
-        const int n = takes_next(argv[at]) ? 2 : 1;
-        is_end = strcmp(argv[at], "--") == 0;
-        if (is_sudo) {
-            take_kept(&inherit, argv[at]);
-        }
-        at += n;
-    }
-    for (; is_sudo && at < argc && strchr(argv[at], '=') != NULL; at++) {
-        me_str_append_n(&inherit.sets, argv[at], strlen(argv[at]) + 1);
-    }
-    if (at >= argc) {
-        return me_guise_nothing(argc, argv);
-    }
-    return start(&inherit, false, argv + at);
+    return start(inherit, false, argv);
 }

@@ -7,6 +7,8 @@
 #ifndef MEMEST_SCRIPT_ACT_PRIVATE_H
 #define MEMEST_SCRIPT_ACT_PRIVATE_H
 
+#include "script/inherit.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -38,8 +40,12 @@ int me_guise_fail(const char *what, const char *why);
 int me_guise_around(int argc, char **argv);
 
 /** sudo and its like: the command behind options and assignments is started, with
- *  the environment that they leave. */
+ *  the environment that they leave; of su its shell. */
 int me_guise_as(int argc, char **argv);
+
+/** Start a command with the environment that @p inherit leaves.
+ *  @return as me_guise_start() */
+int me_guise_start_with(me_inherit *inherit, char **argv);
 
 /** Tell that a command had no effect. @return 0, its exit code */
 int me_guise_nothing(int argc, char **argv);

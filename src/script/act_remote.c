@@ -18,11 +18,28 @@ typedef struct remote {
 } remote;
 
 static const remote remotes[] = {
-    {"ssh", "BbcDEeFIiJLlmOopPQRSWw", 1},
-    {"pdsh", "wxgGltufRjI", 0},
-    {"clush", "wxgXltufoO", 0},
-    {"pssh parallel-ssh", "hHlpotxeX", 0},
+    {"ssh", "BbcDEeFIiJLlmOopPQRSWw", 1}, {"pdsh", "wxgGltufRjI", 0},
+    {"clush", "wxgXltufoO", 0},           {"pssh parallel-ssh", "hHlpotxeX", 0},
+    {"tmux", "cefFLnNstSxy", 1}, // its own command stands for a host
 };
+
+/** Does tmux start what follows, or type it? */
+static bool starts(const remote *r, const char *command)
+{
+    static const char own[] = "new-session new new-window neww split-window "
+                              "splitw respawn-pane respawn-window send-keys "
+                              "send";
+    return r == NULL || strcmp(r->names, "tmux") != 0 ||
+           me_names_have(own, command, strlen(command));
+}
+
+/** Keys that end what tmux types. */
+static bool is_enter(const remote *r, const char *word)
+{
+    static const char keys[] = "Enter C-m C-j KPEnter";
+    return strcmp(r->names, "tmux") == 0 &&
+           me_names_have(keys, word, strlen(word));
+}
 
 static const remote *find(const char *word)
 {
@@ -47,6 +64,9 @@ int me_guise_remote(int argc, char **argv)
         const bool has_value = is_option && argv[at][1] != '\0' &&
                                argv[at][2] == '\0' &&
                                strchr(r->letters, argv[at][1]) != NULL;
+        if (!is_option && !starts(r, argv[at])) {
+            return me_guise_nothing(argc, argv);
+        }
         n_hosts -= is_option ? 0 : 1;
         at += has_value ? 2 : 1;
     }
@@ -54,7 +74,7 @@ int me_guise_remote(int argc, char **argv)
         return me_guise_nothing(argc, argv);
     }
     me_str command = {0};
-    for (int i = at; i < argc; i++) {
+    for (int i = at; i < argc && !is_enter(r, argv[i]); i++) {
         me_str_printf(&command, "%s%s", i == at ? "" : " ", argv[i]);
     }
     if (me_str_status(&command) != ME_OK) {

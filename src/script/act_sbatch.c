@@ -7,6 +7,7 @@
 #include "script/inherit.h"
 #include "script/interpreter.h"
 #include "script/record.h"
+#include "script/srun_step.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -106,6 +107,10 @@ static int start(me_batch *batch, char **words, char **file, const char *shell)
     if (batch->wrong[0] != '\0' || !me_batch_settle(batch, &job)) {
         return fail("sbatch", batch->wrong);
     }
+    if (batch->name[0] == '\0') {
+        const char *name = file == NULL ? "wrap" : me_guise_base(*file);
+        (void)snprintf(batch->name, sizeof batch->name, "%s", name);
+    }
     if (getcwd(folder, sizeof folder) != NULL) {
         (void)setenv("SLURM_SUBMIT_DIR", folder, 1);
         if (batch->folder[0] != '\0' && file != NULL && (*file)[0] != '/') {
@@ -118,6 +123,7 @@ static int start(me_batch *batch, char **words, char **file, const char *shell)
     }
     answer(batch);
     export(batch->exported);
+    me_step_forget();
     me_batch_set_variables(batch, &job);
     return me_guise_start_own(shell, words);
 }
@@ -136,6 +142,7 @@ static int allocate(int argc, char **argv)
     if (batch.wrong[0] != '\0' || !me_batch_settle(&batch, &job)) {
         return fail("salloc", batch.wrong);
     }
+    me_step_forget();
     me_batch_set_variables(&batch, &job);
     return me_guise_start(argv + at);
 }

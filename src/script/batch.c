@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +56,8 @@ static const option options[] = {
     TEXT_OF("gpus", gpus),
     TEXT_OF("constraint", constraint),
     TEXT_OF("gpus-per-node", gpus_per_node),
-    TEXT_OF("gpus-per-task|tres-per-task", gpus_per_task),
+    TEXT_OF("gpus-per-task", gpus_per_task),
+    TEXT_OF("tres-per-task", tres_per_task),
     TEXT_OF("job-name", name),
     TEXT_OF("nodelist", node_list),
     TEXT_OF("partition", partition),
@@ -107,6 +109,9 @@ static void take(me_batch *batch, const option *o, const char *name,
                           value[length] == '-' &&
                           strcmp(value + length + 1, digits) == 0;
     batch->is_array = batch->is_array || is_array;
+    if (is_array) {
+        (void)snprintf(batch->array, sizeof batch->array, "%s", value);
+    }
     if (me_parse_u64(digits, &number) == ME_OK && number <= MOST &&
         (number > 0 || is_array) &&
         (value[length] == '\0' || is_array || is_range)) {
@@ -144,6 +149,14 @@ int me_batch_read_words(me_batch *batch, int argc, const char *const *argv)
         }
     }
     return words.at;
+}
+
+void me_batch_take(me_batch *batch, const char *name, const char *value)
+{
+    const option *o = find_option(name);
+    if (o != NULL) {
+        take(batch, o, name, value);
+    }
 }
 
 /** sbatch(1), "input environment variables". */
@@ -317,6 +330,7 @@ static void set_gpus(const me_batch *batch, const me_batch_job *job)
     set_text("SLURM_GPUS_PER_NODE", batch->gpus_per_node);
     set_text("SLURM_GPUS", batch->gpus);
     set_text("SLURM_GPUS_PER_TASK", job->gpus_per_task);
+    set_text("SLURM_TRES_PER_TASK", batch->tres_per_task);
     set_text("MEMEST_GRES", batch->gpus_per_node[0] == '\0' ? batch->gres : "");
     set_text("MEMEST_CONSTRAINT", batch->constraint);
     if (count == 0 || count > 64) {
@@ -331,11 +345,54 @@ static void set_gpus(const me_batch *batch, const me_batch_job *job)
     me_str_fini(&list);
 }
 
+void me_batch_node_list(uint32_t nodes, char text[ME_BATCH_LIST])
+{
+    (void)snprintf(text, ME_BATCH_LIST,
+                   nodes == 1 ? "node1" : "node[1-%" PRIu32 "]", nodes);
+}
+
+/** `8(x2)`, or `8`: so many nodes have so many. */
+static void add_nodes(char text[ME_BATCH_LIST], uint64_t each, uint64_t nodes)
+{
+    const size_t length = strlen(text);
+    const char *comma = length == 0 ? "" : ",";
+    if (nodes == 1) {
+        (void)snprintf(text + length, ME_BATCH_LIST - length, "%s%" PRIu64,
+                       comma, each);
+    } else if (nodes > 1) {
+        (void)snprintf(text + length, ME_BATCH_LIST - length,
+                       "%s%" PRIu64 "(x%" PRIu64 ")", comma, each, nodes);
+    }
+}
+
+void me_batch_per_node(const me_batch_job *job, uint64_t times,
+                       char text[ME_BATCH_LIST])
+{
+    const uint64_t each = job->tasks / job->nodes;
+    const uint64_t rest = job->tasks % job->nodes;
+    text[0] = '\0';
+    add_nodes(text, (each + 1) * times, rest);
+    add_nodes(text, each * times, job->nodes - rest);
+}
+
+static void set_cpus(const me_batch *batch, const me_batch_job *job)
+{
+    char text[ME_BATCH_LIST];
+    const uint64_t each = batch->cpus_per_task > 0 ? batch->cpus_per_task : 1;
+    const uint64_t tasks = (job->tasks + job->nodes - 1) / job->nodes;
+    (void)unsetenv("SLURM_CPUS_PER_TASK");
+    if (batch->cpus_per_task > 0) {
+        set_number("SLURM_CPUS_PER_TASK", batch->cpus_per_task);
+    }
+    set_number("SLURM_CPUS_ON_NODE", each * tasks);
+    me_batch_per_node(job, each, text);
+    set_text("SLURM_JOB_CPUS_PER_NODE", text);
+}
+
 static void set_tasks(const me_batch *batch, const me_batch_job *job)
 {
-    char text[64];
+    char text[ME_BATCH_LIST];
     const uint32_t nodes = job->nodes;
-    const uint32_t each = (job->tasks + nodes - 1) / nodes;
     set_number("SLURM_NNODES", nodes);
     set_number("SLURM_JOB_NUM_NODES", nodes);
     (void)unsetenv("SLURM_NTASKS");
@@ -352,18 +409,50 @@ static void set_tasks(const me_batch *batch, const me_batch_job *job)
     if (batch->tasks_per_node > 0) {
         set_number("SLURM_NTASKS_PER_NODE", batch->tasks_per_node);
     }
-    (void)snprintf(text, sizeof text,
-                   nodes == 1 ? "%" PRIu32 : "%" PRIu32 "(x%" PRIu32 ")", each,
-                   nodes);
+    me_batch_per_node(job, 1, text);
     set_text("SLURM_TASKS_PER_NODE", text);
-    (void)snprintf(text, sizeof text,
-                   nodes == 1 ? "node1" : "node[1-%" PRIu32 "]", nodes);
+    me_batch_node_list(nodes, text);
     set_text("SLURM_JOB_NODELIST", text);
     set_text("SLURM_NODELIST", text);
-    if (batch->cpus_per_task > 0) {
-        set_number("SLURM_CPUS_PER_TASK", batch->cpus_per_task);
-        set_number("SLURM_CPUS_ON_NODE", (uint64_t)batch->cpus_per_task * each);
+}
+
+/** `2-5%2`, `0,4-10:3`: how many tasks, and which are the first and the last
+ *  (slurm_parse_array_tok()). */
+static void set_array(const me_batch *batch)
+{
+    uint64_t count = 0;
+    unsigned long last = 0;
+    unsigned long least = ULONG_MAX;
+    unsigned long step = 1;
+    for (const char *at = batch->array; *at != '\0' && *at != '%';) {
+        char *end = NULL;
+        const unsigned long from = strtoul(at, &end, 10);
+        const unsigned long to =
+            *end == '-' ? strtoul(end + 1, &end, 10) : from;
+        step = *end == ':' ? strtoul(end + 1, &end, 10) : 1;
+        if (to < from || to - from > MOST || step == 0) {
+            break;
+        }
+        count += (to - from) / step + 1;
+        least = from < least ? from : least;
+        last = from + (to - from) / step * step;
+        at = end + strcspn(end, ",%");
+        at += *at == ',';
     }
+    set_text("SLURM_ARRAY_JOB_ID", "1");
+    set_number("SLURM_ARRAY_TASK_ID", batch->first_of_array);
+    if (count > 0) {
+        set_number("SLURM_ARRAY_TASK_COUNT", count);
+        set_number("SLURM_ARRAY_TASK_MIN", least);
+        set_number("SLURM_ARRAY_TASK_MAX", last);
+        set_number("SLURM_ARRAY_TASK_STEP", step);
+    }
+}
+
+const char *me_batch_partition(const me_batch *batch)
+{
+    return batch->partition[0] == '\0' ? ME_SLURM_NO_PARTITION
+                                       : batch->partition;
 }
 
 void me_batch_set_variables(const me_batch *batch, const me_batch_job *job)
@@ -371,13 +460,12 @@ void me_batch_set_variables(const me_batch *batch, const me_batch_job *job)
     static const char *const zeros[] = {"SLURM_PROCID", "SLURM_NODEID",
                                         "SLURM_LOCALID", "SLURM_GTIDS"};
     set_tasks(batch, job);
+    set_cpus(batch, job);
     set_gpus(batch, job);
     set_text("SLURM_JOB_ID", "1");
     set_text("SLURM_JOBID", "1");
     set_text("SLURM_JOB_NAME", batch->name[0] == '\0' ? "job" : batch->name);
-    set_text("SLURM_JOB_PARTITION", batch->partition[0] == '\0'
-                                        ? ME_SLURM_NO_PARTITION
-                                        : batch->partition);
+    set_text("SLURM_JOB_PARTITION", me_batch_partition(batch));
     set_text("SLURM_JOB_ACCOUNT", batch->account);
     set_text("SLURM_CLUSTER_NAME", "cluster");
     set_text("SLURMD_NODENAME", "node1");
@@ -385,7 +473,6 @@ void me_batch_set_variables(const me_batch *batch, const me_batch_job *job)
         set_text(zeros[i], "0");
     }
     if (batch->is_array) {
-        set_text("SLURM_ARRAY_JOB_ID", "1");
-        set_number("SLURM_ARRAY_TASK_ID", batch->first_of_array);
+        set_array(batch);
     }
 }

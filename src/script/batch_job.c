@@ -27,20 +27,30 @@ static uint64_t count_of(const char *text, bool needs_gpu)
                : 0;
 }
 
-/** `gres/gpu:1` of --tres-per-task, from its `gpu` on, or the whole text. */
-static const char *gpus_of_tres(const char *text)
+/** GPUs of a task as `[TYPE:]N`, of --gpus-per-task, else of --tres-per-task. */
+static void copy_task_gpus(const me_batch *batch, char text[ME_BATCH_TEXT])
 {
-    const char *gpus = me_slurm_tres_gpus(text);
-    return gpus == NULL ? text : gpus;
+    const char *tres = me_slurm_tres_gpus(batch->tres_per_task);
+    const bool is_tres = batch->gpus_per_task[0] == '\0' && tres != NULL;
+    (void)snprintf(text, ME_BATCH_TEXT, "%.*s",
+                   is_tres ? (int)strcspn(tres, ",") : ME_BATCH_TEXT - 1,
+                   is_tres ? tres : batch->gpus_per_task);
+}
+
+uint64_t me_batch_count_task_gpus(const me_batch *batch)
+{
+    char text[ME_BATCH_TEXT];
+    copy_task_gpus(batch, text);
+    return count_of(text, false);
 }
 
 static gpus_said gpus_of(const me_batch *batch)
 {
     const uint64_t per_node = count_of(batch->gpus_per_node, false);
-    return (gpus_said){
-        .all = count_of(batch->gpus, false),
-        .per_node = per_node != 0 ? per_node : count_of(batch->gres, true),
-        .per_task = count_of(gpus_of_tres(batch->gpus_per_task), false)};
+    return (gpus_said){.all = count_of(batch->gpus, false),
+                       .per_node = per_node != 0 ? per_node
+                                                 : count_of(batch->gres, true),
+                       .per_task = me_batch_count_task_gpus(batch)};
 }
 
 static uint32_t divide_up(uint64_t a, uint64_t b)
@@ -86,9 +96,10 @@ static bool refuse(me_batch *batch, const char *wrong, const char *why)
 /** GPUs of a task need a number of tasks, or of all GPUs. */
 static bool check_gpus(me_batch *batch, const gpus_said *gpus, uint32_t nodes)
 {
+    char text[ME_BATCH_TEXT];
     char wrong[ME_BATCH_TEXT];
-    (void)snprintf(wrong, sizeof wrong, "--gpus-per-task %.60s",
-                   batch->gpus_per_task);
+    copy_task_gpus(batch, text);
+    (void)snprintf(wrong, sizeof wrong, "--gpus-per-task %.60s", text);
     if (gpus->per_task == 0 || batch->tasks > 0 || batch->tasks_per_gpu > 0) {
         return true;
     }
@@ -116,7 +127,8 @@ static bool check_exclusive(me_batch *batch)
     } rows[] = {
         {has_per_gpu && batch->tasks_per_node > 0, "--ntasks-per-gpu",
          "Slurm refuses it beside --ntasks-per-node"},
-        {has_per_gpu && batch->gpus_per_task[0] != '\0', "--ntasks-per-gpu",
+        {has_per_gpu && me_batch_count_task_gpus(batch) != 0,
+         "--ntasks-per-gpu",
          "Slurm refuses it beside --gpus-per-task and --tres-per-task"},
     };
 
@@ -164,7 +176,7 @@ bool me_batch_settle(me_batch *batch, me_batch_job *job_out)
                     : guess_nodes(batch, &gpus, job.tasks, &job.is_nodes_guess);
     job.tasks = job.has_tasks ? job.tasks : job.nodes;
     job.gpus_per_node = gpus_of_node(&gpus, &job);
-    job.gpus_per_task = gpus_of_tres(batch->gpus_per_task);
+    copy_task_gpus(batch, job.gpus_per_task);
     *job_out = job;
     return true;
 }

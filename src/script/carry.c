@@ -206,6 +206,23 @@ void me_carry_decode(const char *text, me_str *bytes)
     }
 }
 
+/** A file that was there before, behind a link that was not. */
+static void take_link(cargo *c, const char *path)
+{
+    char to[PATH_MAX];
+    struct stat about;
+    me_str word = {0};
+    if (is_carried(c, path) || !is_linked(path, &c->begin) ||
+        realpath(path, to) == NULL || stat(to, &about) != 0 ||
+        !S_ISREG(about.st_mode)) {
+        return;
+    }
+    me_str_append_n(&c->paths, path, strlen(path) + 1);
+    me_str_printf(&word, ME_CARRY_LINK "%s\n%s", path, to);
+    me_words_add(c->record, me_str_text(&word));
+    me_str_fini(&word);
+}
+
 /** Take a file. @return its text, where it may name others; empty else */
 static void take_file(cargo *c, const char *path, me_str *text)
 {
@@ -213,6 +230,7 @@ static void take_file(cargo *c, const char *path, me_str *text)
         !read_written(path, &c->begin, text) ||
         c->bytes + text->length > ME_CARRY_ALL_BYTES) {
         me_str_fini(text);
+        take_link(c, path);
         return;
     }
     me_str word = {0};

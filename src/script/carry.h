@@ -27,6 +27,10 @@ enum {
  *  bytes as me_carry_decode() reads them. */
 #define ME_CARRY_FILE "MEMEST_FILE="
 
+/** Beside it, `MEMEST_LINK=PATH`, a line's end, where a link leads that the script
+ *  made. */
+#define ME_CARRY_LINK "MEMEST_LINK="
+
 /** Beside it, the folder of a launch, where it is not the one where the script
  *  began: relative names are meant in it. */
 #define ME_CARRY_FOLDER "MEMEST_FOLDER="

@@ -21,10 +21,10 @@ static const me_guise rows[] = {
      "sarus charliecloud ch-run pyxis nsys ncu nvprof vtune perf strace ltrace "
      "numactl numawrap taskset ionice chrt uv poetry pipenv hatch pdm pixi "
      "conda mamba micromamba ray bsub xvfb-run hpcrun tau_exec scorep catchsegv "
-     "time",
+     "time flock screen",
      ME_GUISE_AROUND},
-    {"sudo doas", ME_GUISE_AS},
-    {"ssh pdsh clush pssh parallel-ssh", ME_GUISE_REMOTE},
+    {"sudo doas su runuser", ME_GUISE_AS},
+    {"ssh pdsh clush pssh parallel-ssh tmux", ME_GUISE_REMOTE},
     {"sbatch salloc", ME_GUISE_SBATCH},
     {"sleep usleep clear reset tput stty sync", ME_GUISE_QUIET},
     {"nvidia-smi", ME_GUISE_CARDS},
@@ -47,7 +47,7 @@ static const me_guise rows[] = {
     {"rm unlink shred dd chmod chown chgrp chattr setfacl git git-lfs hg svn "
      "pip pip3 pipx npm cargo make cmake ninja gcc g++ cc nvcc wget curl aria2c "
      "module ml spack easybuild lmod conda-env apt apt-get yum dnf zypper apk "
-     "rpm dpkg snap su scp sftp rsync rclone gsutil gcloud aws "
+     "rpm dpkg snap scp sftp rsync rclone gsutil gcloud aws "
      "az azcopy s3cmd s5cmd mc hf huggingface-cli wandb tensorboard mlflow "
      "modelscope squeue sinfo sacct scancel sacctmgr sbcast sattach srun_cr "
      "sprio sstat strigger qsub qstat qdel bjobs bkill kubectl helm "
@@ -56,7 +56,7 @@ static const me_guise rows[] = {
      "ibv_devices ip ifconfig ping nc ncat nslookup dig host telnet ss netstat "
      "lsof fuser kill killall pkill systemctl service crontab at mail sendmail "
      "notify-send mount umount fusermount modprobe sysctl swapoff swapon "
-     "tmux screen dsh parallel vim vi nano less more watch top "
+     "dsh parallel vim vi nano less more watch top "
      "htop lspci lsmod dmesg logger ulimit renice chroot unshare nsenter "
      "losetup reboot shutdown poweroff useradd usermod passwd pkexec dos2unix "
      "unzip zip",

@@ -254,8 +254,7 @@ static int length_of_launcher(const char *nothing)
     (void)snprintf(name, sizeof name, "%.*s", length, nothing);
     const bool is_starter =
         me_guise_find(name) == ME_GUISE_UNKNOWN ||
-        me_names_have("tmux screen dsh parallel kubectl qsub", name,
-                      strlen(name));
+        me_names_have("dsh parallel kubectl qsub", name, strlen(name));
     return is_starter && (strstr(nothing, " python") != NULL ||
                           strstr(nothing, " torchrun") != NULL ||
                           strstr(nothing, ".py ") != NULL)
@@ -279,6 +278,34 @@ static void name_launcher(const me_script *script, char *text, size_t size)
     }
 }
 
+const char *me_script_mute(const me_script *script)
+{
+    static const char *const begins[] = {"python -c", "python3 -c", "python -",
+                                         "python3 -", "jq ",        "yq "};
+    for (uint32_t i = 0; i < script->n_nothings; i++) {
+        const char *nothing = script->nothings[i];
+        for (size_t j = 0; j < sizeof begins / sizeof *begins; j++) {
+            const size_t n = strlen(begins[j]);
+            const bool is_input = begins[j][n - 1] == '-';
+            if (strncmp(nothing, begins[j], n) == 0 &&
+                (!is_input || nothing[n] == '\0' || nothing[n] == ' ')) {
+                return nothing;
+            }
+        }
+    }
+    return NULL;
+}
+
+/** What printed nothing, in words to put behind the reason. */
+static void name_mute(const me_script *script, char *text, size_t size)
+{
+    const char *mute = me_script_mute(script);
+    if (mute != NULL) {
+        (void)snprintf(text, size, "; '%.60s' did not run and printed nothing",
+                       mute);
+    }
+}
+
 static me_status check_end(const me_script_order *order, const me_listening *l,
                            me_diag *diag)
 {
@@ -292,6 +319,9 @@ static me_status check_end(const me_script_order *order, const me_listening *l,
         return ME_OK;
     }
     name_launcher(script, launcher, sizeof launcher);
+    if (launcher[0] == '\0') {
+        name_mute(script, launcher, sizeof launcher);
+    }
     return me_fail(
         diag, ME_ERR_CONFIG,
         "%s ended with exit code %d and launched nothing%s%s%s%s%s",

@@ -73,4 +73,10 @@ me_status me_script_run(const me_script_order *order, me_diag *diag,
 /** NULL is allowed. */
 void me_script_destroy(me_script *script);
 
+/** The first command without effect whose output a script may have wanted: Python
+ *  without a script, a reader of JSON or YAML that is not here. Local.
+ *
+ *  @return borrowed from the script; NULL: there was none */
+const char *me_script_mute(const me_script *script);
+
 #endif /* MEMEST_SCRIPT_SCRIPT_RUN_H */

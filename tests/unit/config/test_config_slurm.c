@@ -21,6 +21,8 @@ static void test_reads_gpus(void **state)
         {"h100:8", false, true, "h100", 8},
         {"4", false, true, "", 4},
         {"gpu=2", false, true, "", 2},
+        {"h100:4,a100:2", false, true, "h100", 6},
+        {"gpu:2,nvme:4,gpu:h100:1", true, true, "h100", 3},
         {"gpu:h100=4", true, true, "h100", 4},
         {"nvme:2", true, false, "", 0},
         {"", true, false, "", 0},
@@ -39,6 +41,18 @@ static void test_reads_gpus(void **state)
         assert_string_equal(gpus.type, cases[i].type);
         assert_int_equal(gpus.count, cases[i].count);
     }
+}
+
+/* Two types in one option, and the same twice. */
+static void test_reads_two_types(void **state)
+{
+    (void)state;
+    me_slurm_gpus gpus = {.count = 0};
+    assert_true(me_slurm_gpus_read("h100:4,a100:2", false, &gpus));
+    assert_string_equal(gpus.other, "a100");
+    assert_true(me_slurm_gpus_read("h100:4,h100:2,3", false, &gpus));
+    assert_string_equal(gpus.other, "");
+    assert_int_equal(gpus.count, 9);
 }
 
 static void test_finds_cards(void **state)
@@ -96,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_gpus),
+        cmocka_unit_test(test_reads_two_types),
         cmocka_unit_test(test_finds_cards),
         cmocka_unit_test(test_reads_constraints),
     };

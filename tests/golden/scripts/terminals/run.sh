@@ -1,0 +1,6 @@
+#!/bin/bash
+tmux kill-session -t train
+tmux new-session -d -s train "torchrun --nproc-per-node 8 pretrain_gpt.py --hidden-size 128 --num-layers 2 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --global-batch-size 48 --train-iters 10 --lr 1e-4 --bf16 --mock-data --vocab-size 500 --tokenizer-type NullTokenizer"
+tmux send-keys -t train "torchrun --nproc-per-node 8 pretrain_gpt.py --hidden-size 128 --num-layers 2 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --global-batch-size 48 --train-iters 10 --lr 1e-4 --bf16 --mock-data --vocab-size 500 --tokenizer-type NullTokenizer" C-m
+screen -dmS train bash -c 'torchrun --nproc-per-node 8 pretrain_gpt.py --hidden-size 128 --num-layers 2 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --global-batch-size 48 --train-iters 10 --lr 1e-4 --bf16 --mock-data --vocab-size 500 --tokenizer-type NullTokenizer'
+{ time flock /tmp/lock torchrun --nproc-per-node 8 pretrain_gpt.py --hidden-size 128 --num-layers 2 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --global-batch-size 48 --train-iters 10 --lr 1e-4 --bf16 --mock-data --vocab-size 500 --tokenizer-type NullTokenizer; } 2>&1 | tee log
