@@ -92,7 +92,7 @@ static bool has_other_turns(const me_config *config)
     return config->moe.overlap_expert_comm &&
            (config->moe.token_dispatcher != ME_DISPATCHER_ALL_TO_ALL ||
             config->fp8.format != ME_FP8_NONE ||
-            config->parallel.megatron_fsdp || config->model.mtp_num_layers > 0);
+            config->parallel.megatron_fsdp);
 }
 
 /** Grouped experts run by te.ops as well. */
@@ -245,8 +245,8 @@ static const struct {
      "than by all-to-all: approximated",
      ME_EITHER(SOME)},
     {"moe.overlap_expert_comm", NULL, has_other_turns,
-     "two micro-batches in turns with FP8, multi-token prediction, the flex "
-     "dispatcher or Megatron-FSDP (one after the other): approximated",
+     "two micro-batches in turns with FP8, the flex dispatcher or "
+     "Megatron-FSDP (one after the other): approximated",
      ME_EITHER(SOME)},
     {"train.te_op_fuser", "--use-transformer-engine-op-fuser",
      has_fused_experts, "experts as one function of Transformer Engine",

@@ -121,9 +121,8 @@ static uint64_t layer(const me_model_config *m)
     return sum(attention(m), product(norms, norm(m, m->hidden_size)));
 }
 
-/** @param last_out  whether the last one has experts, as depths then have */
-static me_status count_moe_layers(const me_config *config, me_diag *diag,
-                                  uint64_t *count_out, bool *last_out)
+me_status me_moe_layers_count(const me_config *config, me_diag *diag,
+                              uint64_t *count_out, bool *last_out)
 {
     const int32_t n_layers = config->model.num_layers;
     *count_out = 0;
@@ -177,7 +176,7 @@ static me_status count(const me_config *config, me_diag *diag,
     uint64_t n_moe = 0;
     bool is_last_moe = false;
     const me_status status =
-        count_moe_layers(config, diag, &n_moe, &is_last_moe);
+        me_moe_layers_count(config, diag, &n_moe, &is_last_moe);
     const uint64_t n_layers = (uint64_t)m->num_layers;
     uint64_t n = sum(ends(m), product(n_layers, layer(m)));
     const uint64_t dense = mlp(m, m->ffn_hidden_size);

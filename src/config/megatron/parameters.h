@@ -35,4 +35,16 @@ typedef struct me_model_summary {
 me_status me_model_summarize(const me_config *config, me_diag *diag,
                              me_model_summary *summary_out) ME_MUST_CHECK;
 
+/**
+ * Which layers have experts (moe.layer_freq). Local.
+ *
+ * @param count_out  how many of the decoder's, set always
+ * @param last_out   whether its last one has, as depths of multi-token prediction
+ *                   then have; set always
+ * @return ME_OK; ME_ERR_CONFIG; ME_ERR_NOMEM
+ */
+me_status me_moe_layers_count(const me_config *config, me_diag *diag,
+                              uint64_t *count_out,
+                              bool *last_out) ME_MUST_CHECK;
+
 #endif /* MEMEST_CONFIG_MEGATRON_PARAMETERS_H */

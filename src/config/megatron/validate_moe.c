@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/size.h"
 #include "config/megatron/megatron_rules.h"
+#include "config/megatron/parameters.h"
 #include "parallel/routing.h"
 
 /* What a job with experts must keep to, as Megatron-LM core_v0.19.0 and its
@@ -202,6 +203,23 @@ static const char *missing_for_turns(const me_config *config)
                : NULL;
 }
 
+/** build_mtp_layer_callables() asserts it: a depth's layer is of the kind of the
+ *  decoder's last. */
+static me_status check_turns_of_depths(const me_config *config, me_diag *diag)
+{
+    uint64_t n_moe = 0;
+    bool is_last_moe = false;
+    const me_status status =
+        me_moe_layers_count(config, diag, &n_moe, &is_last_moe);
+    return status != ME_OK || is_last_moe || config->model.mtp_num_layers == 0
+               ? status
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "moe.overlap_expert_comm = true with "
+                         "model.mtp_num_layers needs experts in the last "
+                         "layer, of whose kind depths are: moe.layer_freq = %s",
+                         config->moe.layer_freq);
+}
+
 static me_status check_turns(const me_config *config, me_diag *diag)
 {
     if (!config->moe.overlap_expert_comm) {
@@ -219,7 +237,7 @@ static me_status check_turns(const me_config *config, me_diag *diag)
         : !config->pipeline.is_own   ? "an order of pipeline.schedule"
                                      : NULL;
     return other == NULL
-               ? ME_OK
+               ? check_turns_of_depths(config, diag)
                : me_fail(
                      diag, ME_ERR_UNSUPPORTED,
                      "moe.overlap_expert_comm = true with %s is not modelled",

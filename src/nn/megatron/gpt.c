@@ -163,13 +163,13 @@ static me_tensor *tie_depths(me_gpt *gpt, const me_batch *batch, me_tensor *x,
 }
 
 me_tensor *me_gpt_postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
-                              me_tensor *angles)
+                              me_tensor *angles, bool mtp_in_postprocess)
 {
     me_nn *nn = &gpt->nn;
     const me_parameter *weight = gpt->is_tied ? gpt->embedding.word : NULL;
     const me_frame frame = me_enter(nn->e);
     me_tensor *y = x;
-    if (gpt->spec.has_mtp) {
+    if (mtp_in_postprocess) {
         y = predict_further(gpt, batch, x, angles);
     }
     if (!gpt->spec.post_process) {
@@ -211,7 +211,7 @@ static me_tensor *run_model(me_gpt *gpt, const me_batch *batch)
     me_tensor *y = me_transformer_block_forward(nn, &gpt->decoder, x,
                                                 batch->attention_mask, angles);
     if (gpt->spec.post_process || gpt->spec.has_mtp) {
-        y = me_gpt_postprocess(gpt, batch, y, angles);
+        y = me_gpt_postprocess(gpt, batch, y, angles, gpt->spec.has_mtp);
     }
     return me_leave(e, frame, y);
 }

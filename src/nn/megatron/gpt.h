@@ -82,9 +82,16 @@ me_tensor *me_gpt_forward(me_gpt *gpt, const me_batch *batch);
  *  angles of the rotary embedding, NULL without one. */
 me_tensor *me_gpt_preprocess(me_gpt *gpt, const me_batch *batch,
                              me_tensor **angles_out);
-/** GPTModel._postprocess(): the decoder's output to the loss of each token. */
+/**
+ * GPTModel._postprocess(): the decoder's output to the loss of each token.
+ *
+ * @param angles              of the rotary embedding; NULL: none, or no depths
+ *                            are run here
+ * @param mtp_in_postprocess  depths of multi-token prediction come first; else
+ *                            @p x has their hidden states below its own
+ */
 me_tensor *me_gpt_postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
-                              me_tensor *angles);
+                              me_tensor *angles, bool mtp_in_postprocess);
 /** @} */
 
 /** finish_embedding_wgrad_compute(): gradients of the output layer's weight that

@@ -20,7 +20,8 @@ enum {
     ME_TURN_KV_DOWN,
     ME_TURN_Q_DOWN,
     ME_TURN_Q_UP,
-    ME_TURN_PROJ
+    ME_TURN_PROJ,
+    ME_TURN_MTP /**< of hidden states and embedding, before its layer */
 };
 
 /** What of a layer's communication over tensor ranks goes through Transformer

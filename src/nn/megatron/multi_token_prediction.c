@@ -30,8 +30,7 @@ static me_tensor *norm(me_nn *nn, const me_norm *module, me_tensor *x)
     return me_leave(nn->e, frame, me_make_viewless(nn->e, y));
 }
 
-/** MultiTokenPredictionLayer._concat_embeddings: (s, b, h) twice to (s, b, h). */
-static me_tensor *concat_embeddings(me_nn *nn, const me_mtp_layer *layer,
+me_tensor *me_mtp_concat_embeddings(me_nn *nn, const me_mtp_layer *layer,
                                     me_tensor *hidden, me_tensor *decoder_input)
 {
     me_engine *e = nn->e;
@@ -49,6 +48,12 @@ static me_tensor *concat_embeddings(me_nn *nn, const me_mtp_layer *layer,
     return me_leave(e, frame, x);
 }
 
+me_tensor *me_mtp_postprocess(me_nn *nn, const me_mtp_layer *layer,
+                              me_tensor *hidden)
+{
+    return norm(nn, &layer->final_layernorm, hidden);
+}
+
 /** _proj_and_transformer_layer(); inputs: hidden states, embedding, mask and
  *  angles. */
 static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
@@ -57,14 +62,14 @@ static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
     const me_mtp_layer *layer = section->self;
     const me_frame frame = me_enter(nn->e);
     me_fp8_state before = me_fp8_enter(nn, ME_FP8_CONTEXT_ANY, -1);
-    me_tensor *x = concat_embeddings(nn, layer, inputs[0], inputs[1]);
+    me_tensor *x = me_mtp_concat_embeddings(nn, layer, inputs[0], inputs[1]);
     me_fp8_exit(nn, &before);
     before = me_fp8_enter(nn, ME_FP8_CONTEXT_ANY, -1);
     x = me_rebind(nn->e, x,
                   me_transformer_layer_forward(nn, &layer->mtp_model_layer, x,
                                                inputs[2], inputs[3]));
     me_fp8_exit(nn, &before);
-    x = me_rebind(nn->e, x, norm(nn, &layer->final_layernorm, x));
+    x = me_rebind(nn->e, x, me_mtp_postprocess(nn, layer, x));
     return me_leave(nn->e, frame, x);
 }
 
@@ -112,6 +117,7 @@ static void create_layer(me_nn *nn, me_module_id parent, int32_t index,
         nn, me_module_add(nn->e, l->module, "mtp_model_layer"),
         nn->config->model.num_layers + index, &l->mtp_model_layer);
     l->final_layernorm = me_norm_create(nn, l->module, "final_layernorm", h);
+    l->eh_proj.turn = ME_TURN_MTP;
     l->section = (me_section){.nn = nn, .run = run_checkpointed, .self = l};
     me_fp8_init_exit(nn, before);
 }
@@ -146,32 +152,22 @@ void me_mtp_block_fini(me_engine *e, me_mtp_block *block)
     me_clear(e, &block->metrics.total_values);
 }
 
-/** What one depth hands to the next. */
-enum {
-    DEPTH_HIDDEN,
-    DEPTH_TOKENS,
-    DEPTH_POSITIONS,
-    DEPTH_STATE
-};
-
-/** _get_embeddings(): tokens and positions one further, and their embedding,
- *  which is returned; the hidden states hide that they are a view. */
-static me_tensor *get_embeddings(me_nn *nn, const me_embedding_layer *embedding,
+me_tensor *me_mtp_get_embeddings(me_nn *nn, const me_embedding_layer *embedding,
                                  me_tensor **state)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     me_tensor *sum = NULL;
     me_tensor *last_sum = NULL;
-    me_tensor *tokens = roll(e, state[DEPTH_TOKENS], &sum);
-    me_tensor *positions = roll(e, state[DEPTH_POSITIONS], &last_sum);
+    me_tensor *tokens = roll(e, state[ME_MTP_TOKENS], &sum);
+    me_tensor *positions = roll(e, state[ME_MTP_POSITIONS], &last_sum);
     me_rebind(e, sum, last_sum);
     me_tensor *decoder_input =
         me_embedding_forward(nn, embedding, tokens, positions);
-    me_tensor *hidden = me_make_viewless(e, state[DEPTH_HIDDEN]);
-    state[DEPTH_HIDDEN] = hidden;
-    state[DEPTH_TOKENS] = tokens;
-    state[DEPTH_POSITIONS] = positions;
+    me_tensor *hidden = me_make_viewless(e, state[ME_MTP_HIDDEN]);
+    state[ME_MTP_HIDDEN] = hidden;
+    state[ME_MTP_TOKENS] = tokens;
+    state[ME_MTP_POSITIONS] = positions;
     me_leave_with(e, frame, 4,
                   (me_tensor *[]){tokens, positions, decoder_input, hidden});
     return decoder_input;
@@ -186,16 +182,17 @@ static void layer_forward(me_nn *nn, const me_mtp_layer *layer,
     const me_module_id before = me_module_current(e);
     me_module_enter(e, layer->module);
     const me_frame frame = me_enter(e);
-    me_tensor *decoder_input = get_embeddings(nn, inputs->embedding, state);
+    me_tensor *decoder_input =
+        me_mtp_get_embeddings(nn, inputs->embedding, state);
     me_tensor *const now[ME_CHECKPOINT_INPUTS] = {
-        state[DEPTH_HIDDEN], decoder_input, inputs->attention_mask,
+        state[ME_MTP_HIDDEN], decoder_input, inputs->attention_mask,
         inputs->angles};
     const bool is_recomputed = c->recompute.granularity == ME_RECOMPUTE_FULL &&
                                c->recompute.method == ME_RECOMPUTE_UNIFORM;
     me_tensor *y = is_recomputed ? run_recomputed(nn, layer, now)
                                  : run_layer(&layer->section, now);
-    state[DEPTH_HIDDEN] = me_rebind(e, state[DEPTH_HIDDEN], y);
-    me_leave_with(e, frame, DEPTH_STATE, state);
+    state[ME_MTP_HIDDEN] = me_rebind(e, state[ME_MTP_HIDDEN], y);
+    me_leave_with(e, frame, ME_MTP_STATE, state);
     me_module_leave(e);
     me_module_resume(e, before);
 }
@@ -211,18 +208,18 @@ me_tensor *me_mtp_block_forward(me_nn *nn, me_mtp_block *block,
     const me_frame frame = me_enter(e);
     const int32_t depths = nn->config->model.mtp_num_layers;
     me_tensor *list[1 + ME_MTP_MAX_DEPTHS] = {NULL};
-    me_tensor *state[DEPTH_STATE] = {
-        [DEPTH_TOKENS] = me_hold(e, inputs->tokens),
-        [DEPTH_POSITIONS] = me_hold(e, inputs->position_ids),
+    me_tensor *state[ME_MTP_STATE] = {
+        [ME_MTP_TOKENS] = me_hold(e, inputs->tokens),
+        [ME_MTP_POSITIONS] = me_hold(e, inputs->position_ids),
     };
     me_chunk_first(e, hidden, 1, list);
     for (int32_t i = 0; i < depths && me_engine_is_ok(e); i++) {
-        me_tensor *const before[DEPTH_STATE] = {state[0], state[1], state[2]};
-        state[DEPTH_HIDDEN] = list[i];
+        me_tensor *const before[ME_MTP_STATE] = {state[0], state[1], state[2]};
+        state[ME_MTP_HIDDEN] = list[i];
         layer_forward(nn, &block->layers[i % block->num_layers], inputs, state);
-        list[i + 1] = state[DEPTH_HIDDEN];
-        me_rebind(e, before[DEPTH_TOKENS], state[DEPTH_TOKENS]);
-        me_rebind(e, before[DEPTH_POSITIONS], state[DEPTH_POSITIONS]);
+        list[i + 1] = state[ME_MTP_HIDDEN];
+        me_rebind(e, before[ME_MTP_TOKENS], state[ME_MTP_TOKENS]);
+        me_rebind(e, before[ME_MTP_POSITIONS], state[ME_MTP_POSITIONS]);
     }
     me_tensor *y = me_cat_first(e, 1 + (uint32_t)depths, list);
     me_leave(e, frame, y);

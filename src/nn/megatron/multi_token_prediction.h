@@ -78,6 +78,30 @@ void me_mtp_block_fini(me_engine *e, me_mtp_block *block);
 me_tensor *me_mtp_block_forward(me_nn *nn, me_mtp_block *block,
                                 const me_mtp_inputs *inputs, me_tensor *hidden);
 
+/** What one depth hands to the next. */
+enum {
+    ME_MTP_HIDDEN,    /**< (s, b, h) */
+    ME_MTP_TOKENS,    /**< (b, s) int64 */
+    ME_MTP_POSITIONS, /**< (b, s) int64 */
+    ME_MTP_STATE
+};
+
+/** @name Parts of a depth, for schedules that run them apart
+ *  @{ */
+/** _get_embeddings(): tokens and positions one further, and their embedding
+ *  (s, b, h), which is returned; the hidden states hide that they are a view.
+ *  Replaces @p state, variables of the running frame. */
+me_tensor *me_mtp_get_embeddings(me_nn *nn, const me_embedding_layer *embedding,
+                                 me_tensor **state);
+/** _concat_embeddings(): (s, b, h) twice to (s, b, h). */
+me_tensor *me_mtp_concat_embeddings(me_nn *nn, const me_mtp_layer *layer,
+                                    me_tensor *hidden,
+                                    me_tensor *decoder_input);
+/** _postprocess(): the depth's norm, (s, b, h). */
+me_tensor *me_mtp_postprocess(me_nn *nn, const me_mtp_layer *layer,
+                              me_tensor *hidden);
+/** @} */
+
 /** process_mtp_loss(): the loss of every depth, whose gradient joins the
  *  model's through the result. @return the decoder's hidden states (s, b, h) */
 me_tensor *me_process_mtp_loss(me_nn *nn, me_mtp_block *block,

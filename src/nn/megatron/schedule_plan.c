@@ -3,8 +3,7 @@
 
 #include "base/assert.h"
 #include "nn/megatron/fine_offload.h"
-#include "nn/megatron/mixer.h"
-#include "nn/megatron/moe.h"
+#include "nn/megatron/schedule_layer.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
 
@@ -13,202 +12,9 @@ static me_nn *nn_of(const me_chunk_plan *plan)
     return &plan->gpt->nn;
 }
 
-static const me_moe_layer *experts_of(const me_layer_plan *l)
-{
-    return l->layer->mlp.mixer->has_experts ? l->layer->mlp.self : NULL;
-}
-
 static me_flow flow_of(me_tensor *x)
 {
     return (me_flow){.count = x == NULL ? 0 : 1, .items = {x}};
-}
-
-static void hold(me_engine *e, me_tensor **name, me_tensor *x)
-{
-    me_tensor *before = *name;
-    *name = me_retain(x);
-    me_release(e, before);
-}
-
-/** A node of a layer runs: its work belongs to the layer. */
-static me_module_id enter_layer(const me_chunk_plan *p, const me_layer_plan *l)
-{
-    me_engine *e = nn_of(p)->e;
-    const me_module_id before = me_module_current(e);
-    me_microbatch(e, p->microbatch);
-    me_phase_set(e, ME_PHASE_FORWARD);
-    me_module_enter(e, l->layer->module);
-    return before;
-}
-
-static void leave_layer(const me_chunk_plan *p, me_module_id before)
-{
-    me_module_leave(nn_of(p)->e);
-    me_module_resume(nn_of(p)->e, before);
-}
-
-/** The rest of submodule_pre_dispatch_forward() of a layer with experts: what goes
- *  to them, and what is held for what comes after them. */
-static void route(me_nn *nn, me_layer_plan *l, me_tensor *hidden,
-                  me_tensor **outputs)
-{
-    me_engine *e = nn->e;
-    const me_moe_layer *moe = experts_of(l);
-    me_schedule_node *node = &l->pre_dispatch;
-    const me_frame frame = me_enter(e);
-    me_tensor *normed =
-        me_layer_mlp_norm(nn, l->layer, &hidden, &l->norm_group, &l->norm);
-    me_tensor *shared = NULL;
-    const me_dispatched rows = me_moe_pre_dispatch(nn, moe, normed, &shared);
-    outputs[0] = rows.tokens;
-    outputs[1] = rows.probs;
-    me_tensor *kept[] = {rows.tokens, rows.probs, shared, NULL};
-    uint32_t n_kept = shared == NULL ? 2 : 3;
-    if (l->norm_group.is_on) {
-        kept[n_kept++] = hidden;
-    }
-    me_leave_with(e, frame, n_kept, kept);
-    hold(e, &l->residual, me_schedule_node_detach(e, node, hidden));
-    if (shared != NULL) {
-        // Transformer Engine's products come back as a view.
-        shared->is_view =
-            shared->is_view ||
-            (nn->config->impl.transformer == ME_TRANSFORMER_ENGINE &&
-             !nn->config->moe.shared_expert_gate);
-        hold(e, &l->shared, me_schedule_node_detach(e, node, shared));
-    }
-}
-
-/** submodule_pre_dispatch_forward(). */
-static me_flow pre_dispatch(me_chunk_plan *p, me_layer_plan *l, me_flow x)
-{
-    me_nn *nn = nn_of(p);
-    me_schedule_node *node = &l->pre_dispatch;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
-    const me_mixer_inputs inputs = {.mask = p->batch.attention_mask,
-                                    .angles = p->angles};
-    me_tensor *hidden =
-        me_layer_attention(nn, l->layer, node->inputs.items[0], &inputs);
-    me_tensor *outputs[ME_NODE_TENSORS] = {hidden};
-    uint32_t n_outputs = 1;
-    if (experts_of(l) != NULL) {
-        route(nn, l, hidden, outputs);
-        n_outputs = 2;
-    }
-    me_flow y = me_schedule_node_end(nn, node, n_outputs, outputs, &x, false);
-    leave_layer(p, before);
-    return y;
-}
-
-/** submodule_dispatch_forward(). */
-static me_flow dispatch(me_chunk_plan *p, me_layer_plan *l, me_flow x)
-{
-    me_nn *nn = nn_of(p);
-    const me_moe_layer *moe = experts_of(l);
-    me_schedule_node *node = &l->dispatch;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
-    const me_dispatched sent = me_moe_dispatch(
-        nn, moe, (me_dispatched){node->inputs.items[0], node->inputs.items[1]});
-    hold(nn->e, &l->dispatched_probs,
-         me_schedule_node_detach(nn->e, node, sent.probs));
-    const bool frees =
-        nn->config->moe.token_dispatcher == ME_DISPATCHER_ALL_TO_ALL;
-    me_flow y = me_schedule_node_end(nn, node, 1, (me_tensor *[]){sent.tokens},
-                                     &x, frees);
-    leave_layer(p, before);
-    return y;
-}
-
-/** should_free_input("mlp"): not what experts themselves save. */
-static bool frees_expert_input(const me_nn *nn, const me_moe_layer *moe)
-{
-    const me_config *c = nn->config;
-    if (c->fp8.format != ME_FP8_NONE) {
-        return true;
-    }
-    return c->moe.token_dispatcher == ME_DISPATCHER_ALL_TO_ALL
-               ? moe->token_dispatcher->n_local > 1
-               : c->moe.flex_backend != ME_FLEX_HYBRIDEP;
-}
-
-/** Is what experts give a product of Transformer Engine's itself, which comes back
- *  as a view? Several experts' rows are sorted, biases added, padding taken off. */
-static bool gives_view(const me_nn *nn, const me_moe_layer *moe)
-{
-    const me_config *c = nn->config;
-    return c->impl.transformer == ME_TRANSFORMER_ENGINE &&
-           c->fp8.format == ME_FP8_NONE && !c->model.add_bias_linear &&
-           moe->token_dispatcher->n_local == 1;
-}
-
-/** submodule_moe_forward(), or of a dense layer all that follows attention. */
-static me_flow mlp(me_chunk_plan *p, me_layer_plan *l, me_flow x)
-{
-    me_nn *nn = nn_of(p);
-    const me_moe_layer *moe = experts_of(l);
-    me_schedule_node *node = &l->mlp;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
-    me_tensor *y = NULL;
-    if (moe == NULL) {
-        const me_mixer_inputs none = {.mask = NULL};
-        y = me_layer_mlp(nn, l->layer, node->inputs.items[0], &none);
-    } else {
-        y = me_moe_experts(
-            nn, moe,
-            (me_dispatched){node->inputs.items[0], l->dispatched_probs});
-        y->is_view = y->is_view || gives_view(nn, moe);
-        me_checkpoint_discard(l->norm, y);
-    }
-    me_flow out =
-        me_schedule_node_end(nn, node, 1, (me_tensor *[]){y}, &x,
-                             moe != NULL && frees_expert_input(nn, moe));
-    leave_layer(p, before);
-    return out;
-}
-
-/** The decoder's final norm, behind its last layer. */
-static me_tensor *final_norm(const me_chunk_plan *p, const me_layer_plan *l,
-                             me_tensor *x)
-{
-    const me_transformer_block *decoder = &p->gpt->decoder;
-    if (!l->is_last || !decoder->has_final_layernorm) {
-        return x;
-    }
-    me_nn *nn = nn_of(p);
-    return me_make_viewless(nn->e,
-                            me_norm_forward(nn, &decoder->final_layernorm, x));
-}
-
-/** submodule_combine_forward(). */
-static me_flow combine(me_chunk_plan *p, me_layer_plan *l, me_flow x)
-{
-    me_nn *nn = nn_of(p);
-    me_engine *e = nn->e;
-    me_schedule_node *node = &l->combine;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
-    me_tensor *y =
-        me_moe_combine(nn, experts_of(l), node->inputs.items[0], l->shared);
-    me_tensor *sum = me_layer_add_residual(nn, y, l->residual);
-    sum = me_rebind(
-        e, sum, me_offload_commit(nn, &l->norm_group, sum, 1, &l->residual));
-    if (l->norm_group.is_on) {
-        sum = me_rebind(e, sum, me_make_viewless(e, sum));
-    }
-    me_use_on_stream(e, l->residual);
-    if (l->shared != NULL) {
-        me_use_on_stream(e, l->shared);
-    }
-    me_clear(e, &l->residual);
-    me_clear(e, &l->shared);
-    me_tensor *out = final_norm(p, l, sum);
-    me_flow result =
-        me_schedule_node_end(nn, node, 1, (me_tensor *[]){out}, &x, true);
-    leave_layer(p, before);
-    return result;
 }
 
 /** What a run has at hand: of the chunks, and of the layers in turn. */
@@ -265,23 +71,27 @@ static void run_layers(run *outer, me_layer_plan *f, me_layer_plan *b,
     ME_ASSERT(b == NULL || r.b != NULL);
     r.x = me_flow_hold(outer->x);
     r.gradient = me_flow_hold(outer->gradient);
-    const bool splits_b = b != NULL && experts_of(b) != NULL;
-    const bool splits_f = f != NULL && experts_of(f) != NULL;
+    const bool splits_b = b != NULL && me_layer_plan_experts(b) != NULL;
+    const bool splits_f = f != NULL && me_layer_plan_experts(f) != NULL;
     const bool is_early =
         b != NULL && nn_of(r.b)->config->moe.overlap_early_attention;
+    const bool predicts = f != NULL && f->mtp != NULL;
+    backward(&r, b != NULL && b->mtp != NULL ? &b->mtp_post_process : NULL,
+             false);
     backward(&r, splits_b ? &b->combine : NULL, true);
-    forward(&r, f, pre_dispatch);
+    forward(&r, f, me_layer_plan_pre_dispatch);
     backward(&r, b == NULL ? NULL : &b->mlp, true);
-    forward(&r, splits_f ? f : NULL, dispatch);
+    forward(&r, splits_f ? f : NULL, me_layer_plan_dispatch);
     if (b != NULL) {
         weights(&r, &b->mlp);
         weights(&r, &b->combine); // of latents, by the experts
     }
     backward(&r, splits_b ? &b->dispatch : NULL, false);
     backward(&r, is_early ? &b->pre_dispatch : NULL, true);
-    forward(&r, f, mlp);
-    forward(&r, splits_f ? f : NULL, combine);
+    forward(&r, f, me_layer_plan_mlp);
+    forward(&r, splits_f ? f : NULL, me_layer_plan_combine);
     backward(&r, b == NULL || is_early ? NULL : &b->pre_dispatch, true);
+    forward(&r, predicts ? f : NULL, me_layer_plan_mtp_post_process);
     if (b != NULL && !is_last_backward) {
         weights(&r, &b->pre_dispatch);
     }
@@ -297,6 +107,7 @@ static void release_layer(me_engine *e, me_layer_plan *l)
     me_schedule_node_fini(e, &l->dispatch);
     me_schedule_node_fini(e, &l->mlp);
     me_schedule_node_fini(e, &l->combine);
+    me_schedule_node_fini(e, &l->mtp_post_process);
     me_clear(e, &l->residual);
     me_clear(e, &l->dispatched_probs);
     me_clear(e, &l->shared);
@@ -311,7 +122,7 @@ static void preprocess(run *r)
     me_phase_set(nn->e, ME_PHASE_FORWARD);
     me_schedule_node_begin(nn, &p->pre_process, &none);
     me_tensor *x = me_gpt_preprocess(p->gpt, &p->batch, &p->angles);
-    hold(nn->e, &p->decoder_input, x);
+    p->decoder_input = me_retain(x);
     me_flow_bind(nn->e, &r->x,
                  me_schedule_node_end(nn, &p->pre_process, 1,
                                       (me_tensor *[]){x}, &none, false));
@@ -330,7 +141,7 @@ static void postprocess(run *r)
         x = me_make_viewless(nn->e,
                              me_norm_forward(nn, &decoder->final_layernorm, x));
     }
-    me_tensor *loss = me_gpt_postprocess(p->gpt, &p->batch, x, p->angles);
+    me_tensor *loss = me_gpt_postprocess(p->gpt, &p->batch, x, NULL, false);
     me_flow_bind(nn->e, &r->x,
                  me_schedule_node_end(nn, &p->post_process, 1,
                                       (me_tensor *[]){loss}, &r->x, false));
@@ -419,7 +230,8 @@ me_tensor *me_chunk_plans_run(me_chunk_plan *f, me_chunk_plan *b,
 me_chunk_plan *me_chunk_plan_create(me_gpt *gpt)
 {
     me_engine *e = gpt->nn.e;
-    const int32_t count = gpt->decoder.num_layers;
+    const int32_t n_decoder = gpt->decoder.num_layers;
+    const int32_t count = n_decoder + gpt->mtp.num_layers;
     me_chunk_plan *plan = me_engine_alloc(e, 1, sizeof *plan);
     me_layer_plan *layers = me_engine_alloc(e, (size_t)count, sizeof *layers);
     if (plan == NULL || layers == NULL) {
@@ -427,8 +239,14 @@ me_chunk_plan *me_chunk_plan_create(me_gpt *gpt)
     }
     *plan = (me_chunk_plan){.gpt = gpt, .layers = layers, .n_layers = count};
     for (int32_t i = 0; i < count; i++) {
-        layers[i] = (me_layer_plan){.layer = &gpt->decoder.layers[i],
-                                    .is_last = i == count - 1};
+        const me_mtp_layer *mtp =
+            i < n_decoder ? NULL : &gpt->mtp.layers[i - n_decoder];
+        layers[i] = (me_layer_plan){
+            .layer =
+                mtp == NULL ? &gpt->decoder.layers[i] : &mtp->mtp_model_layer,
+            .mtp = mtp,
+            .is_last = i == n_decoder - 1,
+        };
         layers[i].dispatch.communicates = true;
         layers[i].combine.communicates = true;
     }
@@ -462,6 +280,7 @@ void me_chunk_plan_release(me_chunk_plan *plan)
     me_clear(e, &plan->batch.position_ids);
     me_clear(e, &plan->batch.attention_mask);
     me_clear(e, &plan->decoder_input);
+    me_clear(e, &plan->decoder_hidden);
     me_clear(e, &plan->batch.labels);
     me_clear(e, &plan->batch.loss_mask);
 }

@@ -16,12 +16,15 @@
 /** TransformerLayerSchedulePlan and its LayerState. */
 typedef struct me_layer_plan {
     const me_transformer_layer *layer;
-    bool is_last; /**< of the chunk's decoder */
+    const me_mtp_layer *mtp; /**< the depth whose layer it is; NULL: the
+                                  decoder's */
+    bool is_last;            /**< of the chunk's decoder */
     me_schedule_node pre_dispatch;
     me_schedule_node dispatch;
     me_schedule_node mlp;
     me_schedule_node combine;
-    me_tensor *residual; /**< these: held between nodes */
+    me_schedule_node mtp_post_process; /**< of a depth */
+    me_tensor *residual;               /**< these: held between nodes */
     me_tensor *dispatched_probs;
     me_tensor *shared;
     me_output_checkpoint *norm;  /**< of a norm that is run again; borrowed */
@@ -31,13 +34,15 @@ typedef struct me_layer_plan {
 /** TransformerModelChunkSchedulePlan. */
 typedef struct me_chunk_plan {
     me_gpt *gpt;
-    me_batch batch;           /**< held */
-    me_tensor *decoder_input; /**< held */
+    me_batch batch;            /**< held */
+    me_tensor *decoder_input;  /**< held */
+    me_tensor *decoder_hidden; /**< held from a depth's first node to its
+                                    last (mtp_hidden_states) */
     me_tensor *angles;
     int32_t microbatch;
     me_schedule_node pre_process;
     me_schedule_node post_process;
-    me_layer_plan *layers;
+    me_layer_plan *layers; /**< the decoder's, then depths */
     int32_t n_layers;
     int32_t n_left; /**< whose backward has not run */
 } me_chunk_plan;

@@ -45,6 +45,11 @@ static const char *const cases[][2] = {
     {"moe.delay_wgrad_compute=true",
      "moe.delay_wgrad_compute = true needs moe.overlap_expert_comm = true"},
     {TURNS "parallel.expert=1", "needs parallel.expert over 1"},
+    {TURNS "model.mtp_num_layers=1 model.position_embedding_type=rope", ""},
+    {TURNS "model.mtp_num_layers=1 model.position_embedding_type=rope "
+           "model.num_layers=2 moe.layer_freq=[1,0]",
+     "needs experts in the last layer, of whose kind depths are: "
+     "moe.layer_freq = [1,0]"},
     {TURNS "moe.token_dispatcher=allgather",
      "needs moe.token_dispatcher = alltoall or flex"},
     {TURNS "recompute.granularity=selective recompute.moe=true",
