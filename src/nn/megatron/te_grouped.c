@@ -30,6 +30,7 @@ static void keep_weight_gradients(me_nn *nn, const me_grouped_linear *linear,
                 .gy = gy,
                 .weight = node->edges[INPUT_WEIGHTS + i].node->variable,
                 .is_te = true,
+                .is_grouped = true,
                 .module = node->module,
             });
     }

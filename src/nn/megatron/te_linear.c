@@ -340,11 +340,12 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     if (me_needs(node, NORM_LINEAR_BIAS)) {
         gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }
-    if (nn->weights != NULL && nn->weights->is_split) {
-        me_clear(e, &node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT]);
-    } else {
+    const bool is_split = nn->weights != NULL && nn->weights->is_split;
+    if (!is_split) {
         me_saved_clear_data(e, node, NORM_LINEAR_SAVED_NORM_OUTPUT);
-    }
+    } else if (total == NULL || !keeps_gathered(nn)) {
+        me_clear(e, &node->saved[NORM_LINEAR_SAVED_NORM_OUTPUT]);
+    } // else ln_out, of which the product keeps all rows, ends with its function
     me_drop(e, total);
     if (linear->overlap.bulk_wgrad) {
         dn = me_te_copy_out(nn, node->saved[NORM_LINEAR_SAVED_INPUT]);

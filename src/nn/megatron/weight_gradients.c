@@ -39,6 +39,7 @@ static void release(me_engine *e, me_weight_work *work)
 {
     me_clear(e, &work->x);
     me_clear(e, &work->gy);
+    me_clear(e, &work->dw);
 }
 
 me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
@@ -59,8 +60,9 @@ me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
     return dw;
 }
 
-/** (outputs, inputs), added to what the framework accumulates into. */
-static void make(me_nn *nn, me_weight_work *work)
+/** Its product: a new gradient (outputs, inputs), or what stands for one that was
+ *  added to what the framework accumulates into. */
+static void multiply(me_nn *nn, me_weight_work *work)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
@@ -81,14 +83,62 @@ static void make(me_nn *nn, me_weight_work *work)
         }
         dw = me_te_dummy_wgrad(nn, work->weight->dtype, &work->weight->shape);
     }
-    if (me_engine_is_ok(e)) {
-        me_accumulate_grad(e, work->weight, dw);
-    }
+    work->dw = me_retain(dw);
     me_leave(e, frame, NULL);
+}
+
+/** What it was made of goes. */
+static void release_operands(me_nn *nn, me_weight_work *work)
+{
     if (nn->config->moe.delay_wgrad_compute) { // of a list, from its end
-        me_clear(e, &work->gy);
+        me_clear(nn->e, &work->gy);
     }
-    release(e, work);
+    me_clear(nn->e, &work->x);
+    me_clear(nn->e, &work->gy);
+}
+
+static void hand_over(me_nn *nn, me_weight_work *work)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    me_module_switch(e, work->module);
+    if (me_engine_is_ok(e)) {
+        me_accumulate_grad(e, work->weight, work->dw);
+    }
+    me_clear(e, &work->dw);
+    me_leave(e, frame, NULL);
+}
+
+/** Of @p count weights of one module. Its backward_dw() tells who waits for them
+ *  once all are made: of a grouped layer the operands are gone by then, of others
+ *  they still have a name. */
+static void make(me_nn *nn, me_weight_work *items, uint32_t count)
+{
+    const bool is_grouped = items[0].is_grouped;
+    for (uint32_t i = 0; i < count && me_engine_is_ok(nn->e); i++) {
+        multiply(nn, &items[i]);
+    }
+    for (uint32_t i = 0; is_grouped && i < count; i++) {
+        release_operands(nn, &items[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        hand_over(nn, &items[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        release_operands(nn, &items[i]);
+    }
+}
+
+/** How many weights from @p begin on are of one module's products. */
+static uint32_t count_grouped(const me_weight_gradients *kept, uint32_t begin)
+{
+    const me_weight_work *first = &kept->items[begin];
+    uint32_t count = 1;
+    while (first->is_grouped && begin + count < kept->count &&
+           first[count].is_grouped && first[count].module == first->module) {
+        count++;
+    }
+    return count;
 }
 
 void me_weight_gradients_sort(me_weight_gradients *kept)
@@ -106,8 +156,10 @@ void me_weight_gradients_sort(me_weight_gradients *kept)
 void me_weight_gradients_make(me_nn *nn, me_weight_gradients *kept)
 {
     const bool grad = me_grad_enable(nn->e, false);
-    for (uint32_t i = 0; i < kept->count && me_engine_is_ok(nn->e); i++) {
-        make(nn, &kept->items[i]);
+    for (uint32_t i = 0; i < kept->count && me_engine_is_ok(nn->e);) {
+        const uint32_t count = count_grouped(kept, i);
+        make(nn, &kept->items[i], count);
+        i += count;
     }
     me_module_switch(nn->e, ME_NO_MODULE);
     me_grad_enable(nn->e, grad);

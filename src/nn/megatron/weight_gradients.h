@@ -21,9 +21,12 @@ typedef struct me_weight_work {
     me_tensor *gy;     /**< (s, b, outputs); owned */
     me_tensor *weight; /**< (outputs, inputs); borrowed from its parameter */
     bool gathers_rows; /**< of x, over the tensor ranks */
+    me_tensor *dw;     /**< (outputs, inputs), once made; NULL before; owned */
     bool is_te;        /**< of a layer of Transformer Engine's, whose products
                             take its own workspace */
-    uint8_t turn;      /**< ME_TURN_ */
+    bool is_grouped; /**< of one of several weights that a module multiplies at
+                            once; they were kept one after the other */
+    uint8_t turn;    /**< ME_TURN_ */
     me_module_id module;
 } me_weight_work;
 

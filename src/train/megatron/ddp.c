@@ -170,6 +170,8 @@ static void move_parameters(me_trainer *t, me_ddp_buffer *buffer)
 
 static void watch_parameters(me_trainer *t, me_ddp *ddp, me_ddp_buffer *buffer)
 {
+    buffer->n_in_bucket =
+        me_engine_alloc(t->e, buffer->layout->n_buckets, sizeof(uint32_t));
     buffer->left_in_bucket =
         me_engine_alloc(t->e, buffer->layout->n_buckets, sizeof(uint32_t));
     if (!me_engine_is_ok(t->e)) {
@@ -193,12 +195,11 @@ static bool is_told_by_schedule(const me_trainer *t)
            (t->spec->n_chunks > 1 || t->spec->pipeline.rank > 0);
 }
 
-/** Does the backward itself? The first iteration only learns the order of the
- *  gradients. */
+/** Does the backward itself? */
 static bool reduces_in_backward(const me_trainer *t)
 {
     return t->is_last_microbatch && t->config->optimizer.overlap_grad_reduce &&
-           !is_told_by_schedule(t) && t->iteration > 0;
+           !is_told_by_schedule(t);
 }
 
 /** The norm of a bucket, looked at for NaN and infinity. It takes the name of
@@ -304,10 +305,15 @@ static void reduce_group(me_trainer *t, int32_t chunk, me_sharing sharing,
 }
 
 /** One more gradient of @p bucket is there; a group that has all its own is
- *  reduced, from the backward's stream. */
+ *  reduced, from the backward's stream. The first iteration only learns how many
+ *  come (register_grad_ready()). */
 static void register_gradient(me_trainer *t, int32_t chunk,
                               const me_ddp_buffer *buffer, uint32_t bucket)
 {
+    if (t->iteration == 0) {
+        buffer->n_in_bucket[bucket]++;
+        return;
+    }
     const uint32_t group = me_bucket_group_of(t, chunk, buffer, bucket);
     uint32_t left = 0;
     buffer->left_in_bucket[bucket]--;
@@ -394,7 +400,7 @@ static void await_all(const me_ddp_buffer *buffer)
 {
     for (uint32_t b = 0;
          buffer->layout != NULL && b < buffer->layout->n_buckets; b++) {
-        buffer->left_in_bucket[b] = buffer->layout->buckets[b].n_slots;
+        buffer->left_in_bucket[b] = buffer->n_in_bucket[b];
     }
 }
 

@@ -36,7 +36,10 @@ typedef struct me_ddp_buffer {
     me_tensor *grad_buffer;    /**< owned */
     me_parameter **parameters; /**< of the chunk, registration order */
     uint32_t n_parameters;
-    uint32_t *left_in_bucket; /**< parameters whose gradient is awaited */
+    uint32_t *n_in_bucket;    /**< gradients that came in the first iteration's
+                                   last backwards, in each bucket: more than one
+                                   of a parameter whose uses run apart */
+    uint32_t *left_in_bucket; /**< gradients that are awaited */
     me_group_kind group;      /**< that its gradients are summed over */
 } me_ddp_buffer;
 
