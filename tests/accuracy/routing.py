@@ -181,9 +181,18 @@ def column_lines(d, job):
 
 def every_second(d):
     """Outputs of fc1 where frames do not reach experts.py: fc1 and fc2 alternate."""
-    found = {i for i, text in enumerate(d["stacks"]) if TE_OUTPUT.search(text)}
-    outputs = [(e[4], e[1]) for e in d["events"] if e[0] == "alloc" and e[3] in found]
+    found = grouped_lines(d)
+    last = max(found.values())
+    outputs = [(e[4], e[1]) for e in d["events"]
+               if e[0] == "alloc" and found.get(e[3]) == last]
     yield from outputs[::2]
+
+
+def grouped_lines(d):
+    """Stacks of what grouped products' forwards allocate, and its line there; the
+    last is the output."""
+    return {i: int(GROUPED_LINE.search(text)[1]) for i, text in enumerate(d["stacks"])
+            if TE_OUTPUT.search(text)}
 
 
 def grouped_outputs(d, job):
@@ -208,18 +217,21 @@ def quantised_parts(d, job):
     found = {i: (int(m[1]), text) for i, text in enumerate(d["stacks"])
              if (m := TE_GROUPED.search(text)) and m.start() < text.find("|")
              and not (job.is_recomputed and APPLY in text)}
-    first = min(line for line, _ in found.values())
-    own = {i: int(GROUPED_LINE.search(text)[1]) for i, (line, text) in found.items()
-           if line == first}
-    parts = []
+    first = min((line for line, _ in found.values()), default=0)
+    own = grouped_lines(d) if job.is_combined else {
+        i: int(GROUPED_LINE.search(text)[1]) for i, (line, text) in found.items()
+        if line == first}
+    parts, is_first = [], False
     for action, size, _, stack, at, _ in d["events"]:
         if action != "alloc" or stack not in own:
             continue
         if own[stack] < max(own.values()):
             parts += [size // job.hidden] if size >= job.hidden else []
             continue
+        is_first = not (job.is_combined and is_first)
         copies = sum(parts) * job.row_bytes // size
-        yield from ((at, tokens * job.row_bytes) for tokens in parts[::copies])
+        if is_first:
+            yield from ((at, tokens * job.row_bytes) for tokens in parts[::copies])
         parts = []
 
 

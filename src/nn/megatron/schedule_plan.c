@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "nn/megatron/fine_offload.h"
 #include "nn/megatron/schedule_layer.h"
+#include "nn/megatron/te_fp8_state.h"
 #include "ops/view.h"
 #include "tensor/launch.h"
 
@@ -27,11 +28,19 @@ typedef struct run {
 
 typedef me_flow forward_part(me_chunk_plan *p, me_layer_plan *l, me_flow x);
 
+/** In the layer's own context of FP8; depths count from 0 as layers do there. */
 static void forward(run *r, me_layer_plan *l, forward_part *part)
 {
-    if (l != NULL && me_engine_is_ok(nn_of(r->f)->e)) {
-        me_flow_bind(nn_of(r->f)->e, &r->x, part(r->f, l, r->x));
+    if (l == NULL || !me_engine_is_ok(nn_of(r->f)->e)) {
+        return;
     }
+    me_nn *nn = nn_of(r->f);
+    const int32_t number = l->mtp == NULL
+                               ? l->layer->number
+                               : (int32_t)(l->mtp - r->f->gpt->mtp.layers);
+    const me_fp8_state before = me_fp8_enter(nn, ME_FP8_CONTEXT_INNER, number);
+    me_flow_bind(nn->e, &r->x, part(r->f, l, r->x));
+    me_fp8_exit(nn, &before);
 }
 
 static bool delays(const me_nn *nn)
@@ -194,14 +203,11 @@ static void end(run *r, me_layer_plan *last, const me_plan_hooks *hooks)
     }
 }
 
-me_tensor *me_chunk_plans_run(me_chunk_plan *f, me_chunk_plan *b,
-                              me_tensor *gradient, const me_plan_hooks *hooks)
+/** me_chunk_plans_run() within the context of FP8 that is around all of it. */
+static me_tensor *run_plans(me_chunk_plan *f, me_chunk_plan *b,
+                            me_tensor *gradient, const me_plan_hooks *hooks)
 {
-    const me_chunk_plan *one = f != NULL ? f : b;
-    if (one == NULL) {
-        return NULL;
-    }
-    me_engine *e = nn_of(one)->e;
+    me_engine *e = nn_of(f != NULL ? f : b)->e;
     run r = {.f = f, .b = b};
     r.gradient = me_flow_hold(flow_of(gradient));
     begin(&r, hooks);
@@ -224,6 +230,20 @@ me_tensor *me_chunk_plans_run(me_chunk_plan *f, me_chunk_plan *b,
     me_tensor *output = me_retain(f == NULL ? NULL : first_of(&r.x));
     me_flow_release(e, &r.gradient);
     me_flow_release(e, &r.x);
+    return output;
+}
+
+me_tensor *me_chunk_plans_run(me_chunk_plan *f, me_chunk_plan *b,
+                              me_tensor *gradient, const me_plan_hooks *hooks)
+{
+    const me_chunk_plan *one = f != NULL ? f : b;
+    if (one == NULL) {
+        return NULL;
+    }
+    me_nn *nn = nn_of(one);
+    const me_fp8_state before = me_fp8_enter(nn, ME_FP8_CONTEXT_OUTER, -1);
+    me_tensor *output = run_plans(f, b, gradient, hooks);
+    me_fp8_exit(nn, &before);
     return output;
 }
 

@@ -102,6 +102,11 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_dim(weight, 0));
     if (nn->weights != NULL && nn->weights->is_split) {
         keep_weight_gradients(nn, linear, node, gy[0]);
+        if (nn->config->moe.delay_wgrad_compute &&
+            me_fuses_weight_gradients(nn)) {
+            (void)me_te_dummy_wgrad(nn, (me_dtype)weight->dtype,
+                                    &weight->shape);
+        }
     } else {
         me_tensor *packed = me_te_grouped_pack(nn, linear);
         me_te_grouped_wgrad(nn, linear, ME_OPERANDS_AS_RESULT, rows, gx);

@@ -127,9 +127,13 @@ me_tensor *me_te_returned_gradient(me_nn *nn, const me_node *node,
 {
     const bool is_split = nn->weights != NULL && nn->weights->is_split;
     const me_tensor *weight = linear->weight->tensor;
-    return me_needs(node, input) && !is_split && me_fuses_weight_gradients(nn)
-               ? me_te_dummy_wgrad(nn, (me_dtype)weight->dtype, &weight->shape)
-               : gradient;
+    if (!me_needs(node, input) || !me_fuses_weight_gradients(nn) ||
+        (is_split && !keeps_gathered(nn))) {
+        return gradient;
+    }
+    me_tensor *dummy =
+        me_te_dummy_wgrad(nn, (me_dtype)weight->dtype, &weight->shape);
+    return is_split ? gradient : dummy; // it is handed over with the product
 }
 
 /** A bias's gradient, which the product of the weight's gradient writes: as what
