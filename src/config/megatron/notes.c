@@ -86,12 +86,11 @@ static bool has_other_fp8_experts(const me_config *config)
             m->capacity_factor >= 0);
 }
 
-/** Two micro-batches in turns were measured behind all-to-all in bfloat16. */
+/** Two micro-batches in turns were measured behind all-to-all. */
 static bool has_other_turns(const me_config *config)
 {
     return config->moe.overlap_expert_comm &&
            (config->moe.token_dispatcher != ME_DISPATCHER_ALL_TO_ALL ||
-            config->fp8.format != ME_FP8_NONE ||
             config->parallel.megatron_fsdp);
 }
 
@@ -245,8 +244,8 @@ static const struct {
      "than by all-to-all: approximated",
      ME_EITHER(SOME)},
     {"moe.overlap_expert_comm", NULL, has_other_turns,
-     "two micro-batches in turns with FP8, the flex dispatcher or "
-     "Megatron-FSDP (one after the other): approximated",
+     "two micro-batches in turns with the flex dispatcher or Megatron-FSDP "
+     "(one after the other): approximated",
      ME_EITHER(SOME)},
     {"train.te_op_fuser", "--use-transformer-engine-op-fuser",
      has_fused_experts, "experts as one function of Transformer Engine",

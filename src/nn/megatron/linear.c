@@ -154,8 +154,9 @@ static void keep_weight_gradient(me_nn *nn, const me_node *node, me_tensor *gy)
 {
     me_weight_gradients_keep(nn->e, nn->weights,
                              &(me_weight_work){
-                                 .x = node->saved[LINEAR_SAVED_INPUT],
-                                 .gy = gy,
+                                 .x = {{node->saved[LINEAR_SAVED_INPUT]}},
+                                 .gy = {{gy}},
+                                 .rows = me_rows(gy),
                                  .weight = node->edges[1].node->variable,
                                  .gathers_rows = gathers(nn, node),
                                  .module = node->module,

@@ -406,6 +406,27 @@ static void in_order(const me_nn *nn, me_quantized *q, me_tensor **ordered[4])
     ordered[3] = &q->column_scale;
 }
 
+me_quantized me_fp8_of_copy(const me_nn *nn, me_tensor *data, me_tensor *scale,
+                            bool is_rows)
+{
+    // Where one number is both copies' scale, it is the rows'.
+    const bool is_row_scale = is_rows || me_fp8_row_of(nn)->scale_shape == NULL;
+    return (me_quantized){.rows = is_rows ? data : NULL,
+                          .columns = is_rows ? NULL : data,
+                          .row_scale = is_row_scale ? scale : NULL,
+                          .column_scale = is_row_scale ? NULL : scale};
+}
+
+void me_fp8_parts(const me_nn *nn, const me_quantized *q, me_tensor **parts_out)
+{
+    me_quantized copy = *q;
+    me_tensor **ordered[4];
+    in_order(nn, &copy, ordered);
+    for (int i = 0; i < 4; i++) {
+        parts_out[i] = *ordered[i];
+    }
+}
+
 void me_fp8_drop(me_nn *nn, me_quantized *q)
 {
     me_tensor **ordered[4];
@@ -465,21 +486,4 @@ void me_fp8_weight_columns(me_nn *nn, me_quantized *q, const me_tensor *weight)
     }
     me_category_set(e, before);
     me_leave(e, frame, NULL);
-}
-
-void me_fp8_release_columns(me_engine *e, me_quantized *q)
-{
-    me_clear(e, &q->columns);
-    me_clear(e, &q->column_scale);
-}
-
-void me_fp8_release(me_engine *e, me_quantized *q)
-{
-    me_clear(e, &q->rows);
-    if (q->column_scale == NULL) {
-        me_clear(e, &q->row_scale);
-    }
-    me_clear(e, &q->columns);
-    me_clear(e, &q->row_scale);
-    me_clear(e, &q->column_scale);
 }

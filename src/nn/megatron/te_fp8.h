@@ -117,7 +117,16 @@ void me_fp8_transpose(me_nn *nn, me_quantized *q, const me_tensor *like);
 /** The running frame lets go of the rows, and of scales that are theirs alone. */
 void me_fp8_drop_rows(me_nn *nn, me_quantized *q);
 
-/** It lets go of all, in the order of the Python object's attributes. */
+/** One copy, by rows or by columns, with its scale, as a quantised tensor. */
+me_quantized me_fp8_of_copy(const me_nn *nn, me_tensor *data, me_tensor *scale,
+                            bool is_rows);
+
+/** Its tensors in the order of the Python object's attributes; 4 of them, of which
+ *  some may be NULL. */
+void me_fp8_parts(const me_nn *nn, const me_quantized *q,
+                  me_tensor **parts_out);
+
+/** It lets go of all, in that order. */
 void me_fp8_drop(me_nn *nn, me_quantized *q);
 
 /** clear() of it: its data, and scales unless they are one number. */

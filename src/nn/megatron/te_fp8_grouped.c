@@ -4,6 +4,7 @@
 #include "nn/megatron/te_fp8_state.h"
 #include "nn/megatron/te_grouped.h"
 #include "nn/megatron/te_state.h"
+#include "nn/megatron/weight_gradients.h"
 #include "tensor/autograd.h"
 
 /** Its input, if it is saved as it is. */
@@ -64,6 +65,26 @@ static void clear_inputs(me_nn *nn, const me_grouped_linear *linear,
     }
 }
 
+/** Of weights whose gradients wait: WeightGradStore.put(). */
+static void keep(me_nn *nn, const me_grouped_linear *linear,
+                 const me_node *node, const me_quantized *again,
+                 me_tensor *packed)
+{
+    for (uint32_t i = 0; i < linear->count; i++) {
+        const me_quantized x =
+            again != NULL
+                ? again[i]
+                : me_fp8_of_copy(nn, saved_of(node, i)[SAVED_DATA],
+                                 saved_of(node, i)[SAVED_SCALE], false);
+        me_weight_work work = {.rows = node->wide->extents[i],
+                               .is_quantized = true};
+        me_fp8_parts(nn, &x, work.x.parts);
+        me_fp8_parts(nn, &linear->parts[i], work.gy.parts);
+        me_te_grouped_keep(nn, linear, node, i, packed, &work);
+    }
+    me_te_grouped_kept(nn, linear, packed);
+}
+
 static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
@@ -81,12 +102,17 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         me_fp8_prepare_weight_columns(nn, linear->weights_fp8[i],
                                       linear->weights[i]);
     }
+    const bool keeps = me_te_grouped_keeps(nn);
     me_tensor *packed = me_te_grouped_pack(nn, linear);
     me_quantized *again =
         linear->save_original_input ? quantize_again(nn, linear, node) : NULL;
-    me_te_grouped_wgrad(nn, linear, me_fp8_operands(nn), rows, NULL);
-    clear_inputs(nn, linear, node, again);
-    me_te_grouped_return(nn, linear, packed, gx);
+    if (keeps) {
+        keep(nn, linear, node, again, packed);
+    } else {
+        me_te_grouped_wgrad(nn, linear, me_fp8_operands(nn), rows, NULL);
+        clear_inputs(nn, linear, node, again);
+        me_te_grouped_return(nn, linear, packed, gx);
+    }
     if (node->data.flag) {
         me_fp8_reduce(nn, false);
     }

@@ -7,6 +7,7 @@
 #include "nn/megatron/te_linear.h"
 #include "nn/megatron/te_overlap.h"
 #include "nn/megatron/te_state.h"
+#include "nn/megatron/weight_gradients.h"
 #include "tensor/launch.h"
 #include "tensor/saved_hooks.h"
 
@@ -264,13 +265,48 @@ static void transpose(const me_linear *linear, const me_tensor *part,
     }
 }
 
-/** The products of a backward. @param part  this rank's quantised input @param
- *  gradient  of the output, quantised
+static bool keeps_gradient(const me_nn *nn, const me_node *node)
+{
+    return me_needs(node, INPUT_WEIGHT) && nn->weights != NULL &&
+           nn->weights->is_split;
+}
+
+/** WeightGradStore.put(). @param again  an input that was saved as it is @param
+ *  total  of all ranks */
+static void keep_gradient(me_nn *nn, const me_node *node,
+                          const me_linear *linear, const me_tensor *gy,
+                          const me_quantized *again, const me_quantized *total,
+                          const me_quantized *gradient)
+{
+    const bool is_gathered = total->rows != NULL || total->columns != NULL;
+    const me_quantized x =
+        is_gathered ? *total
+        : again != NULL
+            ? *again
+            : me_fp8_of_copy(nn, node->saved[SAVED_DATA],
+                             node->saved[SAVED_SCALE], keeps_rows(nn, linear));
+    me_weight_work work = {
+        .rows = all_rows(nn, linear, gy),
+        .weight = node->edges[INPUT_WEIGHT].node->variable,
+        .is_te = true,
+        .is_quantized = true,
+        .turn = linear->turn,
+        .module = node->module,
+    };
+    me_fp8_parts(nn, &x, work.x.parts);
+    me_fp8_parts(nn, gradient, work.gy.parts);
+    me_weight_gradients_keep(nn->e, nn->weights, &work);
+}
+
+/** The products of a backward. @param again  as of keep_gradient()
+ *  @param part  this rank's quantised input
+ *  @param gradient  of the output, quantised
  *  @return the input's gradient; @p full_out is what it was reduced from, or
  *  itself, or NULL */
-static me_tensor *multiply_backward(me_node *node, const me_tensor *part,
-                                    me_tensor *gy, me_quantized *gradient,
-                                    me_tensor **gx, me_tensor **full_out)
+static me_tensor *multiply_backward(me_node *node, const me_quantized *again,
+                                    const me_tensor *part, me_tensor *gy,
+                                    me_quantized *gradient, me_tensor **gx,
+                                    me_tensor **full_out)
 {
     const me_linear *linear = node->data.context;
     const me_tensor *like = node->saved[SAVED_INPUT];
@@ -284,8 +320,12 @@ static me_tensor *multiply_backward(me_node *node, const me_tensor *part,
     }
     me_fp8_gathered(nn, &gathering);
     transpose(linear, part, gy, &total, gradient);
-    gx[INPUT_WEIGHT] = weight_gradient(nn, node, linear, gy);
-    clear_saved_copy(nn, linear, node);
+    if (keeps_gradient(nn, node)) {
+        keep_gradient(nn, node, linear, gy, again, &total, gradient);
+    } else {
+        gx[INPUT_WEIGHT] = weight_gradient(nn, node, linear, gy);
+        clear_saved_copy(nn, linear, node);
+    }
     me_fp8_drop(nn, &total);
     return linear->overlap.bulk_wgrad ? me_te_copy_out(nn, like) : dx;
 }
@@ -328,8 +368,11 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         part = again.rows != NULL ? again.rows : again.columns;
     }
     me_tensor *full = NULL;
-    gx[INPUT_X] = multiply_backward(node, part, gy[0], &gradient, gx, &full);
-    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
+    gx[INPUT_X] =
+        multiply_backward(node, saves_input(nn, linear) ? &again : NULL, part,
+                          gy[0], &gradient, gx, &full);
+    if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear) &&
+        !keeps_gradient(nn, node)) {
         me_fp8_clear(nn, &gradient);
     }
     finish(nn, node, linear, gx);
@@ -385,8 +428,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_tensor *full = NULL;
-    me_tensor *dn = multiply_backward(node, node->saved[SAVED_DATA], gy[0],
-                                      &gradient, gx, &full);
+    me_tensor *dn = multiply_backward(node, NULL, node->saved[SAVED_DATA],
+                                      gy[0], &gradient, gx, &full);
     me_launch_stream_waits(e);
     me_tensor *norm[3] = {NULL, NULL, NULL};
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,

@@ -56,3 +56,20 @@ void me_fp8_linear_clear_columns(me_nn *nn, const me_linear *linear)
         me_fp8_release_columns(nn->e, &linear->fp8->weight);
     }
 }
+
+void me_fp8_release_columns(me_engine *e, me_quantized *q)
+{
+    me_clear(e, &q->columns);
+    me_clear(e, &q->column_scale);
+}
+
+void me_fp8_release(me_engine *e, me_quantized *q)
+{
+    me_clear(e, &q->rows);
+    if (q->column_scale == NULL) {
+        me_clear(e, &q->row_scale);
+    }
+    me_clear(e, &q->columns);
+    me_clear(e, &q->row_scale);
+    me_clear(e, &q->column_scale);
+}

@@ -18,24 +18,6 @@ enum {
     INPUT_WEIGHTS
 };
 
-/** Of a split backward: each weight's gradient is made later. */
-static void keep_weight_gradients(me_nn *nn, const me_grouped_linear *linear,
-                                  const me_node *node, me_tensor *gy)
-{
-    for (uint32_t i = 0; i < linear->count; i++) {
-        me_weight_gradients_keep(
-            nn->e, nn->weights,
-            &(me_weight_work){
-                .x = node->saved[SAVED_INPUT],
-                .gy = gy,
-                .weight = node->edges[INPUT_WEIGHTS + i].node->variable,
-                .is_te = true,
-                .is_grouped = true,
-                .module = node->module,
-            });
-    }
-}
-
 /** Of biases that the product adds: written by the products of the weights'
  *  gradients, in the type of those. */
 static void make_bias_gradients(me_nn *nn, const me_grouped_linear *linear,
@@ -53,14 +35,48 @@ static void make_bias_gradients(me_nn *nn, const me_grouped_linear *linear,
     }
 }
 
+bool me_te_grouped_keeps(const me_nn *nn)
+{
+    return nn->weights != NULL && nn->weights->is_split;
+}
+
 me_tensor *me_te_grouped_pack(me_nn *nn, const me_grouped_linear *linear)
 {
     const me_tensor *weight = linear->weights[0]->tensor;
-    return me_fuses_weight_gradients(nn)
+    const bool is_made_later =
+        me_te_grouped_keeps(nn) && !nn->config->moe.delay_wgrad_compute;
+    return me_fuses_weight_gradients(nn) || is_made_later
                ? NULL
                : me_empty(nn->e, "linear.wgrad", (me_dtype)weight->dtype,
                           ME_SHAPE(linear->count, me_dim(weight, 0),
                                    me_dim(weight, 1)));
+}
+
+void me_te_grouped_keep(me_nn *nn, const me_grouped_linear *linear,
+                        const me_node *node, uint32_t index, me_tensor *packed,
+                        me_weight_work *work)
+{
+    const me_tensor *weight = linear->weights[0]->tensor;
+    const me_frame frame = me_enter(nn->e);
+    work->weight = node->edges[INPUT_WEIGHTS + index].node->variable;
+    work->module = node->module;
+    work->is_te = true;
+    work->is_grouped = true;
+    work->dw = packed == NULL ? NULL
+                              : me_alias(nn->e, packed, weight->shape,
+                                         (uint64_t[]){me_dim(weight, 1), 1});
+    me_weight_gradients_keep(nn->e, nn->weights, work);
+    me_leave(nn->e, frame, NULL);
+}
+
+void me_te_grouped_kept(me_nn *nn, const me_grouped_linear *linear,
+                        me_tensor *packed)
+{
+    const me_tensor *weight = linear->weights[0]->tensor;
+    if (nn->config->moe.delay_wgrad_compute && me_fuses_weight_gradients(nn)) {
+        (void)me_te_dummy_wgrad(nn, (me_dtype)weight->dtype, &weight->shape);
+    }
+    me_drop(nn->e, packed);
 }
 
 void me_te_grouped_wgrad(me_nn *nn, const me_grouped_linear *linear,
@@ -100,13 +116,15 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         nn, ME_KERNEL_LINEAR_DGRAD, ME_OPERANDS_AS_RESULT,
         (me_dtype)gy[0]->dtype, ME_SHAPE(rows, me_dim(weight, 1)),
         me_dim(weight, 0));
-    if (nn->weights != NULL && nn->weights->is_split) {
-        keep_weight_gradients(nn, linear, node, gy[0]);
-        if (nn->config->moe.delay_wgrad_compute &&
-            me_fuses_weight_gradients(nn)) {
-            (void)me_te_dummy_wgrad(nn, (me_dtype)weight->dtype,
-                                    &weight->shape);
+    if (me_te_grouped_keeps(nn)) {
+        me_tensor *packed = me_te_grouped_pack(nn, linear);
+        for (uint32_t i = 0; i < linear->count; i++) {
+            me_weight_work work = {.x = {{node->saved[SAVED_INPUT]}},
+                                   .gy = {{gy[0]}},
+                                   .rows = rows};
+            me_te_grouped_keep(nn, linear, node, i, packed, &work);
         }
+        me_te_grouped_kept(nn, linear, packed);
     } else {
         me_tensor *packed = me_te_grouped_pack(nn, linear);
         me_te_grouped_wgrad(nn, linear, ME_OPERANDS_AS_RESULT, rows, gx);

@@ -91,8 +91,9 @@ me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
         me_weight_gradients_keep(
             nn->e, nn->weights,
             &(me_weight_work){
-                .x = x,
-                .gy = gy,
+                .x = {{x}},
+                .gy = {{gy}},
+                .rows = me_rows(gy),
                 .weight = node->edges[input].node->variable,
                 .gathers_rows = !keeps_gathered(nn) &&
                                 !linear->is_row_parallel &&

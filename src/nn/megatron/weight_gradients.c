@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "nn/megatron/linear.h"
+#include "nn/megatron/te_fp8.h"
 #include "nn/megatron/te_state.h"
 #include "ops/matmul.h"
 #include "ops/view.h"
@@ -19,6 +20,13 @@ static void keep(me_engine *e, me_tensor *x)
     }
 }
 
+static void keep_part(me_engine *e, me_tensor *part)
+{
+    if (part != NULL) {
+        keep(e, part);
+    }
+}
+
 void me_weight_gradients_keep(me_engine *e, me_weight_gradients *kept,
                               const me_weight_work *work)
 {
@@ -31,14 +39,24 @@ void me_weight_gradients_keep(me_engine *e, me_weight_gradients *kept,
     kept->items = items;
     me_weight_work *item = &kept->items[kept->count++];
     *item = *work;
-    keep(e, item->x);
-    keep(e, item->gy);
+    for (int i = 0; i < ME_OPERAND_PARTS; i++) {
+        keep_part(e, item->x.parts[i]);
+        keep_part(e, item->gy.parts[i]);
+    }
+    me_retain(item->dw);
+}
+
+static void clear(me_engine *e, me_weight_operand *operand)
+{
+    for (int i = 0; i < ME_OPERAND_PARTS; i++) {
+        me_clear(e, &operand->parts[i]);
+    }
 }
 
 static void release(me_engine *e, me_weight_work *work)
 {
-    me_clear(e, &work->x);
-    me_clear(e, &work->gy);
+    clear(e, &work->x);
+    clear(e, &work->gy);
     me_clear(e, &work->dw);
 }
 
@@ -60,6 +78,36 @@ me_tensor *me_weight_gradient(me_engine *e, me_tensor *gy, me_tensor *x,
     return dw;
 }
 
+/** A product of Transformer Engine's. */
+static me_tensor *multiply_te(me_nn *nn, const me_weight_work *work)
+{
+    const me_tensor *weight = work->weight;
+    const me_te_product product = {
+        .kernel = ME_KERNEL_LINEAR_WGRAD,
+        .operands =
+            work->is_quantized ? me_fp8_operands(nn) : ME_OPERANDS_AS_RESULT,
+    };
+    const me_dtype dtype = (me_dtype)weight->dtype;
+    const bool is_fused = me_fuses_weight_gradients(nn);
+    if (!is_fused && work->dw == NULL) {
+        return me_te_gemm_with(nn, product, dtype, weight->shape, work->rows);
+    }
+    me_te_gemm_into_with(nn, product, dtype, weight->shape, work->rows);
+    return is_fused ? me_te_dummy_wgrad(nn, dtype, &weight->shape) : work->dw;
+}
+
+/** A product of Megatron-LM's own layers. */
+static me_tensor *multiply_local(me_nn *nn, const me_weight_work *work)
+{
+    const me_tensor *weight = work->weight;
+    if (!me_fuses_weight_gradients(nn)) {
+        return me_weight_gradient(nn->e, work->gy.parts[0], work->x.parts[0],
+                                  weight);
+    }
+    me_gemm_run(nn->e, ME_KERNEL_LINEAR_WGRAD, weight, work->rows);
+    return me_te_dummy_wgrad(nn, weight->dtype, &weight->shape);
+}
+
 /** Its product: a new gradient (outputs, inputs), or what stands for one that was
  *  added to what the framework accumulates into. */
 static void multiply(me_nn *nn, me_weight_work *work)
@@ -68,33 +116,28 @@ static void multiply(me_nn *nn, me_weight_work *work)
     const me_frame frame = me_enter(e);
     me_module_switch(e, work->module);
     if (work->gathers_rows) {
-        me_gather_rows(nn, work->x, false);
+        me_gather_rows(nn, work->x.parts[0], false);
     }
-    me_tensor *dw = NULL;
-    if (!me_fuses_weight_gradients(nn)) {
-        dw = me_weight_gradient(e, work->gy, work->x, work->weight);
-    } else {
-        if (work->is_te) {
-            me_te_gemm_into(nn, ME_KERNEL_LINEAR_WGRAD, work->weight->dtype,
-                            work->weight->shape, me_rows(work->gy));
-        } else {
-            me_gemm_run(e, ME_KERNEL_LINEAR_WGRAD, work->weight,
-                        me_rows(work->gy));
-        }
-        dw = me_te_dummy_wgrad(nn, work->weight->dtype, &work->weight->shape);
+    me_tensor *dw =
+        work->is_te ? multiply_te(nn, work) : multiply_local(nn, work);
+    if (dw != work->dw) {
+        work->dw = me_retain(dw);
     }
-    work->dw = me_retain(dw);
     me_leave(e, frame, NULL);
 }
 
-/** What it was made of goes. */
-static void release_operands(me_nn *nn, me_weight_work *work)
+/** What it was made of goes: lists of gradients and of inputs, from their ends;
+ *  where nobody delays weight gradients, the input first. */
+static void release_operands(me_nn *nn, me_weight_work *items, uint32_t count)
 {
-    if (nn->config->moe.delay_wgrad_compute) { // of a list, from its end
-        me_clear(nn->e, &work->gy);
+    const bool is_list = nn->config->moe.delay_wgrad_compute;
+    for (uint32_t i = count; is_list && i > 0; i--) {
+        clear(nn->e, &items[i - 1].gy);
     }
-    me_clear(nn->e, &work->x);
-    me_clear(nn->e, &work->gy);
+    for (uint32_t i = count; i > 0; i--) {
+        clear(nn->e, &items[i - 1].x);
+        clear(nn->e, &items[i - 1].gy);
+    }
 }
 
 static void hand_over(me_nn *nn, me_weight_work *work)
@@ -114,19 +157,16 @@ static void hand_over(me_nn *nn, me_weight_work *work)
  *  they still have a name. */
 static void make(me_nn *nn, me_weight_work *items, uint32_t count)
 {
-    const bool is_grouped = items[0].is_grouped;
     for (uint32_t i = 0; i < count && me_engine_is_ok(nn->e); i++) {
         multiply(nn, &items[i]);
     }
-    for (uint32_t i = 0; is_grouped && i < count; i++) {
-        release_operands(nn, &items[i]);
+    if (items[0].is_grouped) {
+        release_operands(nn, items, count);
     }
     for (uint32_t i = 0; i < count; i++) {
         hand_over(nn, &items[i]);
     }
-    for (uint32_t i = 0; i < count; i++) {
-        release_operands(nn, &items[i]);
-    }
+    release_operands(nn, items, count);
 }
 
 /** How many weights from @p begin on are of one module's products. */

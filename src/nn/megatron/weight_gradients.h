@@ -15,15 +15,27 @@
 
 struct me_nn;
 
+enum {
+    ME_OPERAND_PARTS = 4 /**< of a quantised tensor */
+};
+
+/** An operand: a tensor, or the parts of a quantised one in the order in which they
+ *  go; those that it does not have are NULL. Owned where it is kept. */
+typedef struct me_weight_operand {
+    me_tensor *parts[ME_OPERAND_PARTS];
+} me_weight_operand;
+
 /** One layer's: what its weight's gradient is made of. */
 typedef struct me_weight_work {
-    me_tensor *x;      /**< (s/t or s, b, inputs); owned */
-    me_tensor *gy;     /**< (s, b, outputs); owned */
-    me_tensor *weight; /**< (outputs, inputs); borrowed from its parameter */
-    bool gathers_rows; /**< of x, over the tensor ranks */
+    me_weight_operand x;  /**< (s/t or s, b, inputs) */
+    me_weight_operand gy; /**< (s, b, outputs) */
+    uint64_t rows;        /**< that are multiplied */
+    me_tensor *weight;    /**< (outputs, inputs); borrowed from its parameter */
+    bool gathers_rows;    /**< of x, over the tensor ranks */
     me_tensor *dw;     /**< (outputs, inputs), once made; NULL before; owned */
     bool is_te;        /**< of a layer of Transformer Engine's, whose products
                             take its own workspace */
+    bool is_quantized; /**< the product multiplies FP8 */
     bool is_grouped; /**< of one of several weights that a module multiplies at
                             once; they were kept one after the other */
     uint8_t turn;    /**< ME_TURN_ */
