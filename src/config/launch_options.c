@@ -79,6 +79,15 @@ bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
     return false;
 }
 
+const char *me_launch_range_end(const char *value)
+{
+    const size_t n = strcspn(value, ":");
+    return n > 0 && value[n] == ':' && strlen(value + n + 1) == n &&
+                   strncmp(value, value + n + 1, n) == 0
+               ? value + n + 1
+               : value;
+}
+
 me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
                                 const char *value, me_diag *diag,
                                 uint64_t *count_out)
@@ -87,7 +96,9 @@ me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
     uint64_t count = 0;
     const char *hint = "";
     me_str number = {0};
-    const bool is_count = me_python_int(value, &number) &&
+    const char *one =
+        strstr(name, "nodes") == NULL ? value : me_launch_range_end(value);
+    const bool is_count = me_python_int(one, &number) &&
                           me_parse_u64(me_str_text(&number), &count) == ME_OK &&
                           count > 0 && count <= max;
     const me_status status = me_str_status(&number);

@@ -119,15 +119,44 @@ void me_launch_ranks_partition(me_launch_ranks *ranks, const char *name)
     ranks->partition = name;
 }
 
-/** Devices of a list; 0: it hides none. */
+/** Does a word of a list stand for a device that one before it stands for? @p
+ *  length of what counts of it */
+static bool is_repeated(const char *list, const char *word, size_t length)
+{
+    for (const char *at = list; at < word; at += strcspn(at, ",") + 1) {
+        const char *other = at + strspn(at, " ");
+        if (other < word && strncmp(other, word, length) == 0 &&
+            strchr(", ", other[length]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Devices of a list, as torch.cuda counts them (_parse_visible_devices()): up to
+ *  the first that is none, such as -1; none where one is there twice. 0: it hides
+ *  none, or all. */
 static uint64_t count_visible(const char *list)
 {
+    static const char *const prefixes[] = {"GPU-", "MIG-"};
+    const char *prefix = NULL;
     uint64_t count = 0;
-    while (*list != '\0') {
-        const size_t n = strcspn(list, ",");
-        count += n > 0;
-        list += n;
-        list += *list == ',';
+    for (size_t i = 0; i < 2; i++) {
+        prefix = strncmp(list, prefixes[i], 4) == 0 ? prefixes[i] : prefix;
+    }
+    for (const char *at = list; *at != '\0';) {
+        const char *word = prefix == NULL ? at + strspn(at, " ") : at;
+        const size_t n =
+            prefix == NULL ? strspn(word, "0123456789") : strcspn(word, ",");
+        if (n == 0 || (prefix != NULL && strncmp(word, prefix, 4) != 0)) {
+            break;
+        }
+        if (is_repeated(list, word, n)) {
+            return 0;
+        }
+        count++;
+        at += strcspn(at, ",");
+        at += *at == ',';
     }
     return count;
 }
@@ -202,6 +231,7 @@ static me_status take_pet(me_launch_ranks *r, bool is_nodes, me_config *config,
     const uint64_t here = r->visible != 0 ? r->visible : r->gpus.count;
     const char *name = is_nodes ? "PET_NNODES" : "PET_NPROC_PER_NODE";
     const char *value = is_nodes ? r->pet_nodes : r->pet_per_node;
+    value = is_nodes && value != NULL ? me_launch_range_end(value) : value;
     uint64_t *count = is_nodes ? &r->torchrun.nodes : &r->torchrun.per_node;
     if (*count != 0 || value == NULL || value[0] == '\0') {
         return ME_OK;

@@ -75,6 +75,10 @@ bool me_launch_ranks_option(me_launch_ranks *ranks, const me_wrapper *wrapper,
 void me_launch_ranks_gpus(me_launch_ranks *ranks, const char *option,
                           const char *value);
 
+/** The number that `MIN:MAX` of torchrun's nodes is if both are one; any other
+ *  text itself. */
+const char *me_launch_range_end(const char *value);
+
 /**
  * A number of ranks, nodes or GPUs as Python reads it, or `gpu`, which is that of
  * a node where it is said. Local.

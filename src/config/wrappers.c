@@ -41,7 +41,8 @@ static const me_wrapper_option srun_options[] = {
 
 static const me_wrapper_option mpirun_options[] = {
     {"-n -np --n --np -c", 1, ME_WRAPPER_RANKS},
-    {"-N -ppn --npernode -npernode --ppn", 1, ME_WRAPPER_PER_NODE},
+    {"-N -ppn --npernode -npernode --ppn -perhost -grr", 1,
+     ME_WRAPPER_PER_NODE},
     {"--pernode -pernode", 0, ME_WRAPPER_ONE_PER_NODE},
     {"--host -host -H --hosts -hosts", 1, ME_WRAPPER_HOSTS},
     {"--hostfile -hostfile --machinefile -machinefile --default-hostfile -f", 1,
