@@ -150,6 +150,10 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
                    ? keep_assignments(w, values[1], ";")
                    : ME_OK;
     case ME_WRAPPER_PAIR: return keep_variable(w, values[0], values[1]);
+    case ME_WRAPPER_ENDS:
+        return me_fail(w->diag, ME_ERR_CONFIG,
+                       "%.60s: nothing is started then, and no job follows",
+                       name);
     case ME_WRAPPER_HOSTS:
     case ME_WRAPPER_HOST_FILE:
     case ME_WRAPPER_MAP:

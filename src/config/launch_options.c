@@ -60,6 +60,7 @@ bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
         return true;
     case ME_WRAPPER_GPUS: me_launch_ranks_gpus(r, name, value); return true;
     case ME_WRAPPER_PARTITION: me_launch_ranks_partition(r, value); return true;
+    case ME_WRAPPER_ENDS:
     case ME_WRAPPER_NOTHING:
     case ME_WRAPPER_RANKS:
     case ME_WRAPPER_NODES:

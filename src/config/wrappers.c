@@ -35,11 +35,13 @@ static const me_wrapper_option srun_options[] = {
     {"ntasks-per-gpu ntasks-per-tres", 1, ME_WRAPPER_PER_GPU},
     {"nodelist", 1, ME_WRAPPER_NODE_LIST},
     {"multi-prog", 0, ME_WRAPPER_UNREAD},
+    {"help test-only usage version", 0, ME_WRAPPER_ENDS},
     {"het-group pack-group nodefile", 1, ME_WRAPPER_UNREAD},
     {.names = NULL},
 };
 
 static const me_wrapper_option mpirun_options[] = {
+    {"--help -h --version -V", 0, ME_WRAPPER_ENDS},
     {"-n -np --n --np -c", 1, ME_WRAPPER_RANKS},
     {"-N -ppn --npernode -npernode --ppn -perhost -grr", 1,
      ME_WRAPPER_PER_NODE},
@@ -135,6 +137,7 @@ static const me_wrapper_option blaunch_options[] = {
 };
 
 static const me_wrapper_option torchrun_options[] = {
+    {"--help -h", 0, ME_WRAPPER_ENDS},
     {"--nproc-per-node", 1, ME_WRAPPER_PER_NODE},
     {"--nnodes", 1, ME_WRAPPER_NODES},
     {"-m --module --standalone --no-python --run-path --use-env "
@@ -152,6 +155,7 @@ static const me_wrapper_option torchrun_options[] = {
 
 /** deepspeed/launcher/runner.py, parse_args() */
 static const me_wrapper_option deepspeed_options[] = {
+    {"--help -h", 0, ME_WRAPPER_ENDS},
     {"--num-gpus --num-accelerators", 1, ME_WRAPPER_PER_NODE},
     {"--num-nodes", 1, ME_WRAPPER_NODES},
     {"-H --hostfile", 1, ME_WRAPPER_HOST_FILE},
@@ -170,6 +174,7 @@ static const me_wrapper_option deepspeed_options[] = {
 
 /** accelerate/commands/launch.py, launch_command_parser() */
 static const me_wrapper_option accelerate_options[] = {
+    {"--help -h", 0, ME_WRAPPER_ENDS},
     {"--num-processes", 1, ME_WRAPPER_RANKS},
     {"--num-machines", 1, ME_WRAPPER_NODES},
     {"--config-file", 1, ME_WRAPPER_CONFIG_FILE},
@@ -203,6 +208,7 @@ static const me_wrapper_option accelerate_options[] = {
 };
 
 static const me_wrapper_option python_options[] = {
+    {"--help -h --version -V", 0, ME_WRAPPER_ENDS},
     {"-m", 0, ME_WRAPPER_MODULE},
     {"-c", 1, ME_WRAPPER_COMMAND},
     {"-b -bb -B -d -E -i -I -O -OO -P -q -s -S -u -v -x", 0,

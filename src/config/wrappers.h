@@ -36,6 +36,7 @@ typedef enum me_wrapper_use {
     ME_WRAPPER_CPU,           /**< accelerate starts no GPU's process */
     ME_WRAPPER_STARTER,       /**< of DeepSpeed's machines */
     ME_WRAPPER_UNREAD,        /**< says ranks, and is not read */
+    ME_WRAPPER_ENDS,          /**< nothing is started then */
     ME_WRAPPER_MAP,        /**< Open MPI's `ppr:N:node`, or what says nothing */
     ME_WRAPPER_GPUS,       /**< Slurm's, with their type */
     ME_WRAPPER_ASSIGNMENT, /**< NAME=VALUE for the environment */
