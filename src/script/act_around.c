@@ -193,6 +193,23 @@ static int start_text(me_inherit *inherit, char *text)
     return start(inherit, false, words);
 }
 
+/** `uv run FILE.py` and `uv run -m MODULE` start Python with it, whose words go
+ *  into those of uv from the one before on. @return the command; NULL: another */
+static char **find_python(const char *program, const seen *p, char **at)
+{
+    static char python[] = "python";
+    static char module[] = "-m";
+    const bool is_run = p->command != NULL && strcmp(p->command, "run") == 0 &&
+                        is_among("uv pdm", program);
+    const bool is_module = is_among("-m --module", *at);
+    if (!is_run || !(is_module || (**at != '-' && me_ends_with(*at, ".py")))) {
+        return NULL;
+    }
+    at[0] = is_module ? module : at[0];
+    at[-1] = python; // behind the program's own name: `run`, or an option
+    return at - 1;
+}
+
 int me_guise_around(int argc, char **argv)
 {
     const char *program = me_guise_base(argv[0]);
@@ -220,6 +237,10 @@ int me_guise_around(int argc, char **argv)
         if (!is_option &&
             is_started(argv[at], at + 1 < argc ? argv[at + 1] : NULL)) {
             return start(&inherit, is_container, argv + at);
+        }
+        char **python = find_python(program, &p, argv + at);
+        if (python != NULL) {
+            return start(&inherit, false, python);
         }
         const int n =
             me_inherit_option(&inherit, program, argc - at, argv + at);
