@@ -2,6 +2,7 @@
 #include "ops/matmul.h"
 
 #include "tensor/autograd.h"
+#include "tensor/saved_hooks.h"
 
 /** CUBLASLT_WORKSPACE_SIZE's default (ATen/cuda/CUDABlas.cpp). */
 static const uint64_t LT_WORKSPACE_BYTES = UINT64_C(1) << 20;
@@ -79,6 +80,10 @@ static void bmm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
     if (me_needs(node, 0)) {
         gx[0] = product(e, gy[0], transposed(e, node->saved[BMM_SAVED_MAT2]));
+    }
+    if (me_saved_is_own(node)) { // names of C++ go from the last
+        me_clear(e, &node->saved[BMM_SAVED_SELF]);
+        me_clear(e, &node->saved[BMM_SAVED_MAT2]);
     }
 }
 

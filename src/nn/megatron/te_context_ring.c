@@ -9,6 +9,7 @@
 #include "ops/te_fused_attention.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
+#include "tensor/saved_hooks.h"
 
 enum {
     RING_SAVED_QUERY,
@@ -210,8 +211,9 @@ static me_tensor *correct_output(const ring *r, const steps *s)
     return y;
 }
 
-/** Lists go, their last item first, but the buffers as their names do. */
-static void drop_steps(const ring *r, const steps *s)
+/** Lists go, their last item first, but the buffers as their names do; with a
+ *  hierarchy @p sum is no output. */
+static void drop_steps(const ring *r, const steps *s, me_tensor *sum)
 {
     me_engine *e = r->nn->e;
     for (int32_t i = r->size; i > 0; i--) {
@@ -228,6 +230,9 @@ static void drop_steps(const ring *r, const steps *s)
         me_drop(e, s->made[i - 1].rng);
     }
     me_drop(e, s->statistics);
+    if (r->heads != ME_GROUP_COUNT) {
+        me_drop(e, sum);
+    }
     me_drop(e, s->buffers[r->size - 1]);
 }
 
@@ -272,7 +277,7 @@ static me_tensor *run_ring(const ring *r, me_tensor *const qkv[3], steps *s)
         me_drop(e, local[1]);
         me_drop(e, local[2]);
     }
-    drop_steps(r, s);
+    drop_steps(r, s, sum);
     return me_leave(e, frame, me_output(e, node, y));
 }
 
@@ -339,6 +344,9 @@ static void begin_back(way_back *w, me_tensor *const *gy)
                                  ME_SHAPE(2, me_numel(kv)));
     }
     me_launch_kernel(e, ME_KERNEL_COPY, 0, 2 * me_bytes(kv));
+    if (me_saved_is_own(w->node)) { // its name is that of a part from here on
+        me_clear(e, &w->node->saved[RING_SAVED_KEY_VALUE]);
+    }
     w->dout = gy[0];
     if (w->r.heads != ME_GROUP_COUNT) {
         me_te_exchange(w->r.nn, w->r.heads, ME_TE_TO_HEADS, 1, &w->dout);
@@ -389,7 +397,15 @@ static void end_back(const way_back *w, me_tensor *const made[3],
         drop_all(e, 3, local);
     }
     drop_all(e, 3, made);
+    const bool is_own = me_saved_is_own(w->node);
+    for (int32_t i = w->r.size; is_own && i > 0; i--) {
+        me_clear(e, &w->node->wide->saved[i - 1]);
+    }
     me_drop(e, w->statistics);
+    if (is_own) {
+        me_clear(e, &w->node->saved[RING_SAVED_STATISTICS]);
+        me_clear(e, &w->node->saved[RING_SAVED_OUTPUT]);
+    }
     if (w->r.heads != ME_GROUP_COUNT) {
         me_drop(e, w->dout);
     }

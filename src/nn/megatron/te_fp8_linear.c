@@ -444,9 +444,9 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_saved_clear_data(e, node, SAVED_RSTD);
     finish(nn, node, linear, gx);
     reduce_first(nn, node);
-    me_fp8_linear_drop(nn, &linear->fp8->weight);
     me_fp8_drop(nn, &gradient);
     me_drop(e, full);
+    me_fp8_linear_drop(nn, &linear->fp8->weight);
 }
 
 static const me_op norm_linear_op =
