@@ -46,8 +46,9 @@ static uint32_t build(me_trainer *t, me_optimizer *o, me_shard_state *shards,
         }
     }
     me_module_switch(e, ME_NO_MODULE);
+    o->whole_flag = o->overflow_flag; // of the build before, if there was one
+    o->overflow_flag = NULL;
     if (n_offloaded < n && t->config->impl.optimizer == ME_OPTIMIZER_FUSED) {
-        o->whole_flag = o->overflow_flag;
         o->overflow_flag = me_keep_scalar(e, "overflow_flag", 4);
     }
     return n_offloaded;
