@@ -11,20 +11,48 @@ typedef struct workspace {
     uint64_t fixed;
 } workspace;
 
-/** geqrf works on panels of 1,024 columns, orgqr on three of 128. */
-static const workspace workspaces[ME_SOLVERS] = {
-    [ME_SOLVER_SYEVD] = {4, 127, 32995},
-    [ME_SOLVER_SYEVJ] = {1, 37, 16},
-    [ME_SOLVER_GEQRF] = {0, 1024, UINT64_C(1024) * 512 + 32},
-    [ME_SOLVER_ORGQR] = {0, UINT64_C(3) * 128, 128 * 128 + 2 * 128},
+enum {
+    JACOBI_ROWS = 32, /**< of a block of syevj's */
+    PANEL = 128,      /**< columns of a panel of orgqr's */
+    GEQRF_LEAST = 256 /**< fewer rows take as much */
 };
+
+/** syevj: the matrix, a row, a square for each block of rows and one more, and
+ *  what says how pairs of blocks meet. */
+static workspace of_jacobi(uint64_t n)
+{
+    const uint64_t blocks = n / JACOBI_ROWS + (n % JACOBI_ROWS != 0);
+    return (workspace){
+        .square = 1,
+        .line = 1,
+        .fixed = (blocks + 1) * JACOBI_ROWS * JACOBI_ROWS +
+                 4 * blocks * blocks + blocks,
+    };
+}
+
+/** geqrf works on panels of 1,024 columns, orgqr on three of 128, or the whole of
+ *  a smaller matrix and two. */
+static workspace workspace_of(me_solver solver, uint64_t n)
+{
+    static const workspace large[ME_SOLVERS] = {
+        [ME_SOLVER_SYEVD] = {4, 127, 32995},
+        [ME_SOLVER_GEQRF] = {0, 1024, UINT64_C(1024) * 512 + 32},
+        [ME_SOLVER_ORGQR] = {0, UINT64_C(3) * PANEL, PANEL * PANEL + 2 * PANEL},
+    };
+    return solver == ME_SOLVER_SYEVJ ? of_jacobi(n)
+           : solver == ME_SOLVER_ORGQR && n < PANEL
+               ? (workspace){1, 0, 2 * PANEL * PANEL + 2 * PANEL}
+               : large[solver];
+}
 
 uint64_t me_solver_bytes(me_solver solver, uint64_t n)
 {
-    const workspace *w = &workspaces[solver];
-    const uint64_t square = me_size_mul(w->square, me_size_mul(n, n));
-    return me_size_mul(
-        4, me_size_add(me_size_add(square, w->fixed), me_size_mul(w->line, n)));
+    const workspace w = workspace_of(solver, n);
+    const uint64_t rows =
+        solver == ME_SOLVER_GEQRF ? me_max_u64(n, GEQRF_LEAST) : n;
+    const uint64_t square = me_size_mul(w.square, me_size_mul(n, n));
+    return me_size_mul(4, me_size_add(me_size_add(square, w.fixed),
+                                      me_size_mul(w.line, rows)));
 }
 
 /** FLOPs of a decomposition of n rows over n³, rounded. */

@@ -179,17 +179,12 @@ static bool has_graphs_in_fp8(const me_config *config)
     return has_graphs_of_layers(config) && config->fp8.format != ME_FP8_NONE;
 }
 
-/** cuSOLVER's workspaces were measured from 512 rows on; routers have fewer. */
+/** cuSOLVER's workspaces were measured from 32 rows on; routers may have fewer. */
 static bool has_small_soap(const me_config *config)
 {
-    const uint64_t least = 512;
-    const me_model_config *m = &config->model;
-    const uint64_t t = (uint64_t)config->parallel.tensor;
-    const uint64_t width = m->kv_channels * m->num_attention_heads / t;
+    const uint64_t least = 32;
     return config->optimizer.kind == ME_OPTIMIZER_SOAP &&
-           (m->hidden_size < least || m->ffn_hidden_size / t < least ||
-            width < least || m->multi_latent_attention ||
-            config->moe.num_experts > 0);
+           config->moe.num_experts > 0 && config->moe.num_experts < least;
 }
 
 static const struct {
@@ -262,7 +257,7 @@ static const struct {
      "one is estimated",
      ME_LOWER(MUCH)},
     {"optimizer.kind", NULL, has_small_soap,
-     "cuSOLVER's workspaces for matrices of fewer than 512 rows; as those of "
+     "cuSOLVER's workspaces for matrices of fewer than 32 rows; as those of "
      "more is estimated",
      ME_EITHER(SMALL)},
     {"train.log_params_norm", "--log-params-norm", has_other_params_norm,
