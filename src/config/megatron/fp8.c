@@ -46,9 +46,8 @@ static me_status check_param(const me_config *config, me_diag *diag)
          "needs optimizer.distributed = true (--use-distributed-optimizer) or "
          "FSDP: Megatron-LM supports it with nothing else"},
         {is_on && config->parallel.torch_fsdp2,
-         "does not go with parallel.torch_fsdp2 = true (--use-torch-fsdp2): "
-         "Megatron-LM ends as it wraps the model, since it looks for "
-         "_fp8_attrs, which tensors of Transformer Engine have had up to 1.x"},
+         "does not go with parallel.torch_fsdp2 = true (--use-torch-fsdp2), "
+         "with which Megatron-LM turns --fp8-param-gather off"},
     };
     return CHECK(needs, ME_ERR_CONFIG, "train.fp8_param = true");
 }

@@ -55,7 +55,7 @@ static const char *const cases[][2] = {
     {FP8 "parallel.torch_fsdp2=true train.gradient_accumulation_fusion=false "
          "train.fp8_param=true "
          "model.untie_embeddings_and_output_weights=true",
-     "since it looks for _fp8_attrs"},
+     "with which Megatron-LM turns --fp8-param-gather off"},
     {OTHER "optimizer.precision_aware=true optimizer.distributed=true", ""},
     {OTHER "optimizer.precision_aware=true optimizer.distributed=true "
            "optimizer.cpu_offload=true",
