@@ -44,4 +44,17 @@ typedef enum me_optimizer_impl {
 
 extern const me_choice me_optimizer_impl_choices[];
 
+/** What is loaded before the first iteration. */
+#define ME_CHECKPOINT_LOAD_LIST(X)                                             \
+    X(ME_CHECKPOINT_NOTHING, "nothing", "nothing")                             \
+    X(ME_CHECKPOINT_OTHER, "other", "in another format")                       \
+    X(ME_CHECKPOINT_WEIGHTS, "weights", "weights")                             \
+    X(ME_CHECKPOINT_ALL, "all", "weights and optimizer states")
+
+typedef enum me_checkpoint_load {
+    ME_CHECKPOINT_LOAD_LIST(ME_CHOICE_CONSTANT)
+} me_checkpoint_load;
+
+extern const me_choice me_checkpoint_load_choices[];
+
 #endif /* MEMEST_MODEL_IMPL_CHOICES_H */

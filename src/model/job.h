@@ -239,11 +239,13 @@ typedef struct me_train_config {
     bool create_attention_mask_in_dataloader;
     bool torch_compile; /**< what Megatron-LM compiles is compiled */
     bool log_params_norm;
-    int32_t empty_unused_memory_level; /**< 1: the allocator's cache is emptied
+    int32_t empty_unused_memory_level;  /**< 1: the allocator's cache is emptied
                                             before the optimizer's step; 2: and
                                             after it */
-    bool compile_cache_is_warm;        /**< and was timed by an earlier run */
-    bool bias_gelu_fusion;             /**< torch.compile'd; gelu only */
+    bool compile_cache_is_warm;         /**< and was timed by an earlier run */
+    me_checkpoint_load load_checkpoint; /**< before the first iteration */
+    me_checkpoint_load loads; /**< derived: that, where it is modelled */
+    bool bias_gelu_fusion;    /**< torch.compile'd; gelu only */
     bool bias_swiglu_fusion;
     bool bias_activation_fusion; /**< derived: that of the model's activation */
     bool bias_dropout_fusion;

@@ -359,6 +359,22 @@ static void derive_offload(me_config *config)
         attention != mlp || (has_experts && (attention || router));
 }
 
+/** What of a checkpoint is loaded, as far as that is modelled: weights, and with
+ *  them the states of FusedAdam where it steps float32 main parameters. */
+static void derive_loading(me_config *config)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    const bool has_others =
+        config->parallel.torch_fsdp2 || config->parallel.megatron_fsdp ||
+        config->fp8.format != ME_FP8_NONE || o->kind != ME_OPTIMIZER_ADAM ||
+        config->impl.optimizer != ME_OPTIMIZER_FUSED || o->precision_aware ||
+        o->cpu_offload;
+    config->train.loads =
+        has_others || config->train.load_checkpoint == ME_CHECKPOINT_OTHER
+            ? ME_CHECKPOINT_NOTHING
+            : config->train.load_checkpoint;
+}
+
 me_status me_config_derive(me_config *config, int32_t num_processes,
                            me_diag *diag)
 {
@@ -373,6 +389,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     }
     derive_train(config);
     me_config_derive_implementation(config);
+    derive_loading(config);
     if (status == ME_OK) {
         status = derive_schedule(config, diag);
     }

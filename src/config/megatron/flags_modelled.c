@@ -329,6 +329,8 @@ const me_flag_rule me_flags_modelled[] = {
     {"--ddp-pad-buckets-for-high-nccl-busbw",
      .option = "optimizer.ddp_pad_buckets_for_high_nccl_busbw",
      .constant = "true", .needs = "!--use-torch-fsdp2"},
+    {"--load:s --pretrained-checkpoint:s",
+     .note = "a checkpoint, as train.load_checkpoint has it"},
     {"--dist-ckpt-optim-fully-reshardable "
      "--distrib-optim-fully-reshardable-mem-efficient",
      .needs = "--save"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What validate_args() makes of several flags together. */
+#include "base/input.h"
 #include "base/parse.h"
 #include "base/size.h"
 #include "config/config_private.h"
@@ -167,6 +168,53 @@ static me_status settle_saving(me_config *config, const me_flag_uses *uses,
                : ME_OK;
 }
 
+/** Does the tracker of checkpoints lie in the folder that a flag names? */
+static bool has_tracker(const me_flag_uses *uses, const char *flag)
+{
+    const me_flag_use *folder = me_flag_use_find(uses, flag);
+    char path[4096];
+    const int length = folder == NULL || folder->n_values < 1
+                           ? -1
+                           : snprintf(path, sizeof path,
+                                      "%s/latest_checkpointed_iteration.txt",
+                                      folder->values[0]);
+    return length > 0 && (size_t)length < sizeof path && me_input_is_file(path);
+}
+
+/** load_checkpoint(). Of a checkpoint that is not here nobody knows whether it will
+ *  be there, unless the job ends without: the more is assumed. */
+static me_status settle_loading(me_config *config, const me_flag_uses *uses,
+                                me_diag *diag)
+{
+    const me_flag_use *format = me_flag_use_find(uses, "--ckpt-format");
+    const bool is_other =
+        (format != NULL && strcmp(format->values[0], "torch_dist") != 0) ||
+        is_given(uses, "--ckpt-fully-parallel-load");
+    const bool is_resumed = has_tracker(uses, "--load");
+    const bool is_there = is_resumed ||
+                          is_given(uses, "--exit-on-missing-checkpoint") ||
+                          has_tracker(uses, "--pretrained-checkpoint");
+    const bool is_weights =
+        is_given(uses, "--finetune") || is_given(uses, "--no-load-optim") ||
+        (!is_resumed && is_given(uses, "--pretrained-checkpoint"));
+    if (!is_given(uses, "--load") &&
+        !is_given(uses, "--pretrained-checkpoint")) {
+        return ME_OK;
+    }
+    const me_status status = me_config_set(config, "train.load_checkpoint",
+                                           is_other     ? "other"
+                                           : is_weights ? "weights"
+                                                        : "all",
+                                           diag);
+    return status != ME_OK || is_other || is_there
+               ? status
+               : me_config_assume(
+                     config, diag,
+                     "a checkpoint is there to be loaded (--load); without one "
+                     "the job begins from nothing, which takes less: "
+                     "train.load_checkpoint=nothing");
+}
+
 /** Both variables are compared with "1" (torch/_dynamo/config.py, eval_frame.py):
  *  any other text, "true" among them, turns nothing off. */
 static bool is_on(const me_config *config, const char *variable)
@@ -251,6 +299,9 @@ me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
     }
     if (status == ME_OK) {
         status = settle_compilation(config, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_loading(config, uses, diag);
     }
     if (status == ME_OK) {
         status = settle_lists(config, uses, diag);

@@ -46,6 +46,11 @@ static bool has_fp32_residual(const me_config *config)
     return config->model.fp32_residual_connection;
 }
 
+static bool loads_otherwise(const me_config *config)
+{
+    return config->train.loads != config->train.load_checkpoint;
+}
+
 /** PyTorch pads heads for the kernel; flash takes multiples of 8 only. */
 static bool has_padded_heads(const me_config *config)
 {
@@ -197,6 +202,10 @@ static const struct {
     {"train.eval_micro_batch_size", "--eval-micro-batch-size", evaluates_more,
      "evaluation with larger micro-batches; training is estimated",
      ME_HIGHER(ANY)},
+    {"train.load_checkpoint", "--load", loads_otherwise,
+     "loading a checkpoint of another format, in parts, in FP8, under FSDP or "
+     "with this optimizer; the job is estimated from nothing",
+     ME_HIGHER(SOME)},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream", ME_HIGHER(ANY)},
     {"parallel.init_model_with_meta_device", "--init-model-with-meta-device",

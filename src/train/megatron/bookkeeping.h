@@ -36,6 +36,8 @@ void me_before_training(struct me_trainer *t);
 void me_validate_scalar(struct me_trainer *t, uint64_t bytes);
 /** The end of train_step: losses averaged, scalars reduced. */
 void me_reduce_losses(struct me_trainer *t);
+/** load_checkpoint() (load.c), if the job loads one: moments exist from then on. */
+void me_load_checkpoint(struct me_trainer *t);
 /** save_checkpoint() (save.c): the point "checkpoint_saved", where it takes
  *  memory. */
 void me_save_checkpoint(struct me_trainer *t);

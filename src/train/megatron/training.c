@@ -64,6 +64,9 @@ static void set_up(me_trainer *t)
     if (me_engine_is_ok(t->e)) {
         me_optimizer_create(t);
     }
+    if (me_engine_is_ok(t->e)) {
+        me_load_checkpoint(t);
+    }
     me_point(t->e, "optimizer_built");
     me_before_training(t);
 }
