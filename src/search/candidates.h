@@ -88,7 +88,7 @@ typedef enum me_probe_kind {
 
 /** In place of a number of layers. */
 enum {
-    ME_PROBE_REST = 0, /**< two that the probe is not of */
+    ME_PROBE_REST = 0, /**< of kinds that the probe is not of */
     ME_PROBE_END = -1  /**< one, as the last stage of a pipeline has it */
 };
 

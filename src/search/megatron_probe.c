@@ -32,13 +32,6 @@ static bool sets_option(const me_variant *variant, const char *key)
     return false;
 }
 
-bool me_megatron_has_rest(const me_config *job)
-{
-    const char *frequency = job->moe.layer_freq;
-    return job->moe.num_experts > 0 && frequency[0] != '\0' &&
-           strcmp(frequency, "1") != 0;
-}
-
 /** Layers that are recomputed alike. */
 bool me_megatron_has_layer(const me_config *job,
                            const me_schedule_choice *choice,
@@ -56,6 +49,8 @@ bool me_megatron_has_layer(const me_config *job,
            job->recompute.method == ME_RECOMPUTE_UNIFORM &&
            !sets(variant, "recompute.method=block") &&
            !sets_option(variant, "moe.layer_freq=") &&
+           !sets_option(variant, "model.window_attention=") &&
+           !sets_option(variant, "model.window_attn_skip_freq=") &&
            !sets_option(variant, "moe.num_experts=");
 }
 
@@ -67,13 +62,31 @@ static me_status set_number(me_config *config, const char *option,
     return me_config_set(config, option, text, diag);
 }
 
-/** Of layers with experts and others the former, unless they are asked for. */
+/** Layers of all kinds but the one that the others are of: without experts and
+ *  window, with experts alone, with a window alone. */
+static const struct {
+    const char *experts;
+    const char *windows;
+} rest = {.experts = "[0,1,0]", .windows = "[0,0,1]"};
+
+enum {
+    REST_LAYERS = 3
+};
+
+/** Of several kinds the one with experts and a window, unless the others are asked
+ *  for. */
 static me_status set_kind(me_config *config, int32_t n_layers, me_diag *diag)
 {
-    return !me_megatron_has_rest(config)
-               ? ME_OK
-               : me_config_set(config, "moe.layer_freq",
-                               n_layers == ME_PROBE_REST ? "[0]*2" : "1", diag);
+    const bool is_rest = n_layers == ME_PROBE_REST;
+    me_status status = ME_OK;
+    if (me_megatron_has_other_experts(config)) {
+        status = me_config_set(config, "moe.layer_freq",
+                               is_rest ? rest.experts : "1", diag);
+    }
+    return status == ME_OK && me_megatron_has_other_windows(config)
+               ? me_config_set(config, "model.window_attn_skip_freq",
+                               is_rest ? rest.windows : "", diag)
+               : status;
 }
 
 /** Ranks that a layer needs, and experts' ranks divide. */
@@ -115,7 +128,9 @@ me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
         is_sharded ? (uint64_t)config->parallel.world_size : ranks_of(config);
     const me_parallel_config *p = &config->parallel;
     const uint64_t data = world / ((uint64_t)p->tensor * (uint64_t)p->context);
-    const uint64_t layers = n_layers > 0 ? (uint64_t)n_layers : 2;
+    const uint64_t layers = n_layers > 0                ? (uint64_t)n_layers
+                            : n_layers == ME_PROBE_REST ? REST_LAYERS
+                                                        : stages;
     me_status status =
         set_number(config, "parallel.world_size", stages * world, diag);
     if (status == ME_OK) {

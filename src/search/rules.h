@@ -59,6 +59,15 @@ me_search_bound me_megatron_bound(const me_config *config,
                                   const me_job_card *card,
                                   const me_probe *probe);
 
+/** @name Layers beside those that a layer's probe is of: without experts, without a
+ *        window; either
+ *  @{ */
+bool me_megatron_has_other_experts(const me_config *job);
+bool me_megatron_has_other_windows(const me_config *job);
+bool me_megatron_has_rest(const me_config *job);
+
+/** @} */
+
 /** Layers that a layer's probe is of. */
 typedef struct me_megatron_alike {
     double of_stage; /**< that a stage has at least; where layers are not dealt
@@ -79,7 +88,6 @@ bool me_megatron_has_layer(const me_config *job,
                            const me_variant *variant);
 me_status me_megatron_set_layer(me_config *config, int32_t n_layers,
                                 me_diag *diag) ME_MUST_CHECK;
-bool me_megatron_has_rest(const me_config *job);
 extern const char *const me_megatron_layer_sets[];
 bool me_megatron_has_place(const me_config *job,
                            const me_schedule_choice *choice,

@@ -18,7 +18,8 @@
 
 enum {
     RANDOM_JOBS = 80,
-    WIDE_JOBS = 80
+    WIDE_JOBS = 80,
+    WINDOW_JOBS = 60
 };
 
 static me_transport *transport;
@@ -374,11 +375,40 @@ static void test_bounds_property__wide_jobs(void **state)
     assert_true(sums.n_placed > sums.n / 3);
 }
 
+/** Layers with a window beside others: with dropout, which fused attention has no
+ *  windows with, they keep their scores. */
+static void draw_windows(me_random *random, random_job *job)
+{
+    static const char *const frequencies[] = {"2", "3", "[0]*1+[1]*63",
+                                              "[1]*1+[0]*63"};
+    draw_wide(random, job);
+    SET("parallel.context=1");
+    SET("model.window_attention=true");
+    SET("model.attention_dropout=%s", power(random, 1) == 1 ? "0" : "0.1");
+    SET("model.window_attn_skip_freq=%s", pick(random, frequencies, 4));
+}
+
+static void test_bounds_property__windows(void **state)
+{
+    (void)state;
+    nearness sums = {0};
+    for (uint64_t seed = first_seed(); sums.n < WINDOW_JOBS; seed++) {
+        me_random random = {seed};
+        random_job job;
+        draw_windows(&random, &job);
+        check(base_none, seed, &job, &sums);
+    }
+    print_message("bytes %.3f of what is simulated, %d of %d probed\n",
+                  sums.bytes / sums.n, sums.n_probed, sums.n);
+    assert_true(sums.n_probed > sums.n / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds_property__random_jobs),
         cmocka_unit_test(test_bounds_property__wide_jobs),
+        cmocka_unit_test(test_bounds_property__windows),
     };
     if (me_transport_local_create(&transport) != ME_OK) {
         return 1;
