@@ -316,10 +316,11 @@ void me_core_attention_fini(me_engine *e, me_core_attention *core)
 
 /** SelfAttention.clip_qk(): no score is taken to exceed the threshold. A group of
  *  heads has one number, a head of latent attention its own. */
-static void compare_with_threshold(me_nn *nn, const me_tensor *largest)
+static void compare_with_threshold(me_nn *nn, me_tensor **largest_kept)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
+    const me_tensor *largest = *largest_kept;
     uint64_t n = me_numel(largest);
     if (!nn->config->model.multi_latent_attention) {
         n = me_over_tensor(nn, nn->config->model.num_query_groups);
@@ -330,6 +331,7 @@ static void compare_with_threshold(me_nn *nn, const me_tensor *largest)
     me_tensor *any = me_scratch(e, "any", 1);
     me_drop(e, is_above);
     me_drop(e, any);
+    me_clear(e, largest_kept); // before what the function has of them
     me_leave(e, frame, NULL);
 }
 
@@ -346,7 +348,7 @@ void me_core_attention_clip(me_nn *nn, const me_core_attention *core)
     me_temporary(nn->e, "max", me_dtype_bytes((me_dtype)largest->dtype));
     me_launch_host_waits(nn->e); // item()
     if (nn->config->model.qk_clip) {
-        compare_with_threshold(nn, largest);
+        compare_with_threshold(nn, core->max_logits);
     }
     me_clear(nn->e, core->max_logits);
 }

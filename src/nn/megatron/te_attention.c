@@ -383,8 +383,10 @@ static me_tensor *unfused(me_nn *nn, me_tensor *const qkv[3],
     return context;
 }
 
-me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
-                                   const me_te_unfused_spec *spec)
+/** DotProductAttention.forward(). @param largest_out  as in unfused() */
+static me_tensor *dot_product(me_nn *nn, me_tensor *const qkv[3],
+                              const me_te_unfused_spec *spec,
+                              me_tensor **largest_out)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
@@ -395,8 +397,19 @@ me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
         offset = me_view(e, offset, ME_SHAPE(1, me_dim(offset, 0), 1, 1));
         offset = me_cast(e, offset, ME_DTYPE_FLOAT32);
     }
+    me_tensor *y = unfused(nn, dense, spec, offset, largest_out);
+    me_leave_with(e, frame, *largest_out == NULL ? 1 : 2,
+                  (me_tensor *[]){y, *largest_out});
+    return y;
+}
+
+me_tensor *me_te_attention_unfused(me_nn *nn, me_tensor *const qkv[3],
+                                   const me_te_unfused_spec *spec)
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
     me_tensor *largest = NULL;
-    me_tensor *y = unfused(nn, dense, spec, offset, &largest);
+    me_tensor *y = dot_product(nn, qkv, spec, &largest);
     if (largest != NULL) {
         keep_largest(e, largest, spec->max_logits);
     }
