@@ -43,6 +43,7 @@ typedef struct me_model_config {
     bool qk_layernorm_across_heads; /**< of all at once, not of each */
     me_position_embedding position_embedding;
     bool rotary_interleaved; /**< a pair that turns is two neighbours */
+    bool use_rope_scaling;   /**< of frequencies, when they are made */
     double rotary_percent;   /**< share of a head that rotates, 0 to 1 */
     uint64_t rotary_size;    /**< derived: elements of a head that turn, as
                                Megatron-LM's tables have them: in pairs, so an
@@ -233,9 +234,12 @@ typedef struct me_train_config {
     me_dtype grad_dtype;      /**< derived: of the main gradients */
     bool grad_reduce_in_bf16;
     bool accumulate_allreduce_grads_in_fp32;
-    double loss_scale;   /**< fixed; 0: float16's dynamic one, or none */
-    bool has_loss_scale; /**< derived: float16's, or a fixed one */
-    bool has_dynamic_loss_scale; /**< derived: the first steps overflow */
+    double loss_scale;         /**< fixed; 0: float16's dynamic one, or none */
+    bool has_loss_scale;       /**< derived: float16's, or a fixed one */
+    double initial_loss_scale; /**< of a dynamic one */
+    bool has_dynamic_loss_scale; /**< derived */
+    bool first_steps_overflow; /**< derived: of a dynamic one that begins above
+                                      what float16 holds */
     bool create_attention_mask_in_dataloader;
     bool torch_compile; /**< what Megatron-LM compiles is compiled */
     bool log_params_norm;
@@ -484,7 +488,7 @@ static inline int32_t me_config_iterations(const me_config *config,
 {
     const int32_t captured = me_config_capture_iteration(config) + 2;
     const int32_t n =
-        config->train.has_dynamic_loss_scale ? 2 * iterations : iterations;
+        config->train.first_steps_overflow ? 2 * iterations : iterations;
     return iterations > 1 && n < captured ? captured : n;
 }
 

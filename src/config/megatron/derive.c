@@ -7,6 +7,10 @@
 #include <limits.h>
 #include <string.h>
 
+/** Gradients of a mean loss are below one, so that a scale which float16 holds
+ *  itself keeps them there. */
+static const double largest_half = 65504.0;
+
 /* The formulas are those of Megatron-LM core_v0.19.0's validate_args() and
  * configuration classes. Here nothing is refused: validate.c says what does
  * not divide, so a division must only not be by zero. */
@@ -275,6 +279,8 @@ static void derive_train(me_config *config)
     const bool is_fp16 = t->params_dtype == ME_DTYPE_FLOAT16;
     t->has_loss_scale = is_fp16 || t->loss_scale > 0.0;
     t->has_dynamic_loss_scale = is_fp16 && t->loss_scale == 0.0;
+    t->first_steps_overflow =
+        t->has_dynamic_loss_scale && t->initial_loss_scale > largest_half;
     if (t->has_dynamic_loss_scale) { // an overflow is expected
         t->check_for_nan_in_loss_and_grad = false;
     }
@@ -417,7 +423,7 @@ me_status me_config_derive(me_config *config, int32_t num_processes,
     if (status == ME_OK) {
         status = me_config_assume_tp_overlap(config, diag);
     }
-    if (status == ME_OK && config->train.has_dynamic_loss_scale) {
+    if (status == ME_OK && config->train.first_steps_overflow) {
         status = me_config_assume(
             config, diag,
             "the dynamic loss scale of float16 begins so high that the first "

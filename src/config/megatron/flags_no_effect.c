@@ -129,6 +129,8 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "read after the functions were compiled: @jit_fuser has run at "
              "import"},
     {"--dataloader-type:single|cyclic|external", .note = "order of samples"},
+    {"--fp16-lm-cross-entropy",
+     .note = "GPTModel keeps it and reads it nowhere: the loss is float32's"},
     {"--no-persist-layer-norm", .note = "which of Apex's kernels runs"},
     {"--seed:i --inference-rng-tracker --data-parallel-random-init",
      .note = "random numbers, parameters sent in place"},
@@ -136,8 +138,7 @@ const me_flag_rule me_flags_no_effect[] = {
      "--embedding-init-method-std:f",
      .note = "values that are written in place"},
     {"--norm-epsilon:f --rotary-base:n "
-     "--rotary-seq-len-interpolation-factor:n --use-rope-scaling "
-     "--rope-scaling-factor:f",
+     "--rotary-seq-len-interpolation-factor:n --rope-scaling-factor:f",
      .note = "a number that a kernel uses; tables keep their size"},
     {"--yarn-beta-fast:f --yarn-beta-slow:f "
      "--yarn-correction-range-round-to-int "

@@ -12,10 +12,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "a temporary of the scaling, one layer's scores; float32 "
              "softmax is estimated",
      .effect = ME_HIGHER(SOME)},
-    {"--initial-loss-scale:f", .neutral = "4294967296", .needs = "--fp16",
-     .note = "the first steps are taken to overflow, as from 2^32; the state "
-             "is counted all the same",
-     .effect = ME_EITHER(NONE)},
     {"--fp32-residual-connection", .option = "model.fp32_residual_connection",
      .constant = "true", .note = "the float32 residual stream is not modelled",
      .effect = ME_HIGHER(ANY)},
@@ -149,9 +145,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_HIGHER(SMALL)},
     {"--use-pytorch-profiler", .needs = "--profile",
      .note = "profilers take device memory", .effect = ME_HIGHER(SMALL)},
-    {"--fp16-lm-cross-entropy",
-     .note = "cross entropy in float16, not in float32",
-     .effect = ME_LOWER(SOME)},
     {"--freeze-all-layers", .note = "frozen layers", .effect = ME_LOWER(ANY)},
     {"--skip-train", .note = "a job that does not train",
      .effect = ME_LOWER(ANY)},

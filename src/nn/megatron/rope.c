@@ -23,6 +23,15 @@ static me_tensor *range_of(me_engine *e, uint64_t n)
     return range;
 }
 
+/** A number over them: the reciprocal, then the product. */
+static me_tensor *number_over(me_engine *e, uint64_t n)
+{
+    me_tensor *reciprocal = floats(e, "reciprocal", n);
+    me_tensor *y = floats(e, "mul", n);
+    me_drop(e, reciprocal);
+    return y;
+}
+
 /** 1 / base ** (arange(0, dim, 2) / dim); the power may be scaled, for yarn. */
 static me_tensor *make_frequencies(me_engine *e, uint64_t n, bool is_scaled)
 {
@@ -36,10 +45,58 @@ static me_tensor *make_frequencies(me_engine *e, uint64_t n, bool is_scaled)
     if (is_scaled) {
         power = me_rebind(e, power, floats(e, "mul", n));
     }
-    me_tensor *reciprocal = floats(e, "reciprocal", n);
-    me_tensor *y = floats(e, "mul", n);
-    me_drop(e, reciprocal);
+    me_tensor *y = number_over(e, n);
     me_drop(e, power);
+    return me_leave(e, frame, y);
+}
+
+/** Comparisons of wavelengths with both ends of a range, of neither. */
+static me_tensor *is_between(me_engine *e, uint64_t n)
+{
+    static const char *const ends[2] = {"lt", "gt"};
+    const me_frame frame = me_enter(e);
+    me_tensor * not [2];
+    for (int i = 0; i < 2; i++) {
+        me_tensor *beyond = me_scratch(e, ends[i], n);
+        not [i] = me_scratch(e, "bitwise_not", n);
+        me_drop(e, beyond);
+    }
+    me_tensor *y = me_scratch(e, "mul", n);
+    me_drop(e, not [0]);
+    me_drop(e, not [1]);
+    return me_leave(e, frame, y);
+}
+
+/** (1 - smooth) * frequencies / factor + smooth * frequencies. */
+static me_tensor *interpolate(me_engine *e, uint64_t n)
+{
+    const me_frame frame = me_enter(e);
+    me_tensor *low = floats(e, "rsub", n);
+    low = me_rebind(e, low, floats(e, "mul", n));
+    low = me_rebind(e, low, floats(e, "div", n));
+    me_tensor *high = floats(e, "mul", n);
+    me_tensor *y = floats(e, "add", n);
+    me_drop(e, low);
+    me_drop(e, high);
+    return me_leave(e, frame, y);
+}
+
+/** RotaryEmbedding._apply_scaling(); its variables live until it returns. */
+static me_tensor *scale_frequencies(me_engine *e, uint64_t n)
+{
+    const me_frame frame = me_enter(e);
+    (void)number_over(e, n); // wavelen
+    me_tensor *is_long = me_scratch(e, "gt", n);
+    me_tensor *divided = floats(e, "div", n);
+    me_tensor *y = floats(e, "where", n);
+    me_drop(e, is_long);
+    me_drop(e, divided);
+    me_tensor *smooth = number_over(e, n);
+    smooth = me_rebind(e, smooth, floats(e, "sub", n));
+    (void)me_rebind(e, smooth, floats(e, "div", n));
+    (void)interpolate(e, n);
+    (void)is_between(e, n);
+    y = me_rebind(e, y, floats(e, "where", n));
     return me_leave(e, frame, y);
 }
 
@@ -112,6 +169,13 @@ static bool is_yarn(const me_nn *nn)
                : m->position_embedding == ME_POSITION_YARN;
 }
 
+/** That of the model's own embedding; layers with latents have theirs without. */
+static bool has_scaling(const me_nn *nn)
+{
+    const me_model_config *m = &nn->config->model;
+    return m->use_rope_scaling && !m->multi_latent_attention && !is_yarn(nn);
+}
+
 /** get_pos_emb_on_this_cp_rank(): the rows of this rank's two chunks. */
 static me_tensor *take_rows(me_nn *nn, me_tensor *table)
 {
@@ -155,6 +219,10 @@ void me_rope_create(me_nn *nn, me_rope *rope)
         rope->yarn[i] = me_retain(make_frequencies(e, n, i == 1));
     }
     rope->inverse_frequencies = me_retain(make_frequencies(e, n, false));
+    if (has_scaling(nn)) {
+        me_tensor *scaled = scale_frequencies(e, n);
+        me_assign(e, &rope->inverse_frequencies, scaled);
+    }
     if (is_yarn(nn)) {
         set_cos_sin_cache(nn, n, rope->yarn + 2);
     }

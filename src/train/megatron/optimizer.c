@@ -420,7 +420,7 @@ bool me_optimizer_step(me_trainer *t)
             unscale(t, &t->optimizers[i]);
         }
     }
-    const bool is_skipped = t->config->train.has_dynamic_loss_scale &&
+    const bool is_skipped = t->config->train.first_steps_overflow &&
                             t->iteration < t->spec->iterations;
     for (int i = 0; i < count && is_skipped; i++) {
         overflow(t, &t->optimizers[i]);
