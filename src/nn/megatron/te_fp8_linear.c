@@ -271,13 +271,15 @@ static bool keeps_gradient(const me_nn *nn, const me_node *node)
            nn->weights->is_split;
 }
 
-/** WeightGradStore.put(). @param again  an input that was saved as it is @param
- *  total  of all ranks */
-static void keep_gradient(me_nn *nn, const me_node *node,
-                          const me_linear *linear, const me_tensor *gy,
+/** WeightGradStore.put().
+ *  @param again  an input that was saved as it is
+ *  @param total  of all ranks */
+static void keep_gradient(const me_node *node, const me_tensor *gy,
                           const me_quantized *again, const me_quantized *total,
                           const me_quantized *gradient)
 {
+    const me_linear *linear = node->data.context;
+    me_nn *nn = linear->nn;
     const bool is_gathered = total->rows != NULL || total->columns != NULL;
     const me_quantized x =
         is_gathered ? *total
@@ -298,17 +300,20 @@ static void keep_gradient(me_nn *nn, const me_node *node,
     me_weight_gradients_keep(nn->e, nn->weights, &work);
 }
 
-/** The products of a backward. @param again  as of keep_gradient()
- *  @param part  this rank's quantised input
+/** The products of a backward.
+ *  @param again     this rank's quantised input where it was saved as it is;
+ *                   else NULL, and it was saved quantised
  *  @param gradient  of the output, quantised
  *  @return the input's gradient; @p full_out is what it was reduced from, or
  *  itself, or NULL */
 static me_tensor *multiply_backward(me_node *node, const me_quantized *again,
-                                    const me_tensor *part, me_tensor *gy,
-                                    me_quantized *gradient, me_tensor **gx,
-                                    me_tensor **full_out)
+                                    me_tensor *gy, me_quantized *gradient,
+                                    me_tensor **gx, me_tensor **full_out)
 {
     const me_linear *linear = node->data.context;
+    const me_tensor *part = again == NULL         ? node->saved[SAVED_DATA]
+                            : again->rows != NULL ? again->rows
+                                                  : again->columns;
     const me_tensor *like = node->saved[SAVED_INPUT];
     me_nn *nn = linear->nn;
     me_fp8_gathering gathering;
@@ -321,7 +326,7 @@ static me_tensor *multiply_backward(me_node *node, const me_quantized *again,
     me_fp8_gathered(nn, &gathering);
     transpose(linear, part, gy, &total, gradient);
     if (keeps_gradient(nn, node)) {
-        keep_gradient(nn, node, linear, gy, again, &total, gradient);
+        keep_gradient(node, gy, again, &total, gradient);
     } else {
         gx[INPUT_WEIGHT] = weight_gradient(nn, node, linear, gy);
         clear_saved_copy(nn, linear, node);
@@ -362,15 +367,13 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_quantized again = {NULL, NULL, NULL, NULL};
-    const me_tensor *part = node->saved[SAVED_DATA];
     if (saves_input(nn, linear)) {
         again = quantize_input_again(nn, linear, node->saved[SAVED_INPUT]);
-        part = again.rows != NULL ? again.rows : again.columns;
     }
     me_tensor *full = NULL;
     gx[INPUT_X] =
-        multiply_backward(node, saves_input(nn, linear) ? &again : NULL, part,
-                          gy[0], &gradient, gx, &full);
+        multiply_backward(node, saves_input(nn, linear) ? &again : NULL, gy[0],
+                          &gradient, gx, &full);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear) &&
         !keeps_gradient(nn, node)) {
         me_fp8_clear(nn, &gradient);
@@ -428,8 +431,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_tensor *full = NULL;
-    me_tensor *dn = multiply_backward(node, NULL, node->saved[SAVED_DATA],
-                                      gy[0], &gradient, gx, &full);
+    me_tensor *dn = multiply_backward(node, NULL, gy[0], &gradient, gx, &full);
     me_launch_stream_waits(e);
     me_tensor *norm[3] = {NULL, NULL, NULL};
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
