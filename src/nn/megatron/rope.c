@@ -6,6 +6,8 @@
 #include "ops/view.h"
 #include "tensor/launch.h"
 
+#include <string.h>
+
 enum {
     LATENT_YARN_POSITIONS = 4096 /**< original_max_position_embeddings, which no
                                       flag changes with latents */
@@ -228,12 +230,15 @@ void me_rope_create(me_nn *nn, me_rope *rope)
     }
     me_leave(e, frame, NULL);
     me_category_set(e, category);
+    if (nn->rope_cache != NULL) {
+        nn->rope_cache->n_created++;
+    }
 }
 
 void me_rope_fini(me_engine *e, me_rope *rope)
 {
     me_clear(e, &rope->inverse_frequencies);
-    me_clear(e, &rope->table);
+    me_attribute_set(e, &rope->table, NULL);
     for (int i = 0; i < 4; i++) {
         me_clear(e, &rope->yarn[i]);
     }
@@ -247,8 +252,9 @@ static void touch(me_engine *e, me_rope_cache *cache, me_rope *rope)
     while (at < cache->count && cache->ropes[at] != rope) {
         at++;
     }
+    cache->n_touched++;
     if (at == ME_ROPE_CACHE_SIZE) {
-        me_clear(e, &cache->ropes[--at]->table);
+        me_attribute_set(e, &cache->ropes[--at]->table, NULL);
     } else if (at == cache->count) {
         cache->count++;
     }
@@ -256,6 +262,22 @@ static void touch(me_engine *e, me_rope_cache *cache, me_rope *rope)
         cache->ropes[at] = cache->ropes[at - 1];
     }
     cache->ropes[0] = rope;
+}
+
+bool me_rope_caches_are_alike(const me_rope_cache *a, const me_rope_cache *b)
+{
+    bool is_alike = a->count == b->count;
+    for (int i = 0; is_alike && i < a->count; i++) {
+        is_alike = a->ropes[i] == b->ropes[i];
+    }
+    return is_alike || (a->n_created <= ME_ROPE_CACHE_SIZE &&
+                        b->n_created <= ME_ROPE_CACHE_SIZE);
+}
+
+void me_rope_cache_order(me_rope_cache *cache, const me_rope_cache *after)
+{
+    memcpy(cache->ropes, after->ropes, sizeof cache->ropes);
+    cache->count = after->count;
 }
 
 /** The angles of all of the sequence, or of the rank's rows. */
@@ -278,7 +300,7 @@ me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
     if (rope->table == NULL) {
         const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
         const me_frame frame = me_enter(e);
-        rope->table = me_retain(make_table(nn));
+        me_attribute_set(e, &rope->table, make_table(nn));
         me_leave(e, frame, NULL);
         me_category_set(e, category);
     }

@@ -28,8 +28,16 @@ enum {
 typedef struct me_rope_cache {
     me_rope *ropes[ME_ROPE_CACHE_SIZE]; /**< the last used first; borrowed */
     int count;
-    bool is_tuned[4]; /**< kernels of mla_rope.c */
+    int n_created;      /**< embeddings that may come */
+    uint64_t n_touched; /**< times that one was used */
+    bool is_tuned[4];   /**< kernels of mla_rope.c */
 } me_rope_cache;
+
+/** Will both forget the same tables, whatever is used next? */
+bool me_rope_caches_are_alike(const me_rope_cache *a, const me_rope_cache *b);
+
+/** The embeddings of @p cache are in the order of @p after. */
+void me_rope_cache_order(me_rope_cache *cache, const me_rope_cache *after);
 
 /** The inverse frequencies, computed on the device. */
 void me_rope_create(me_nn *nn, me_rope *rope);

@@ -133,6 +133,13 @@ static bool is_like_others(const me_trainer *t)
            t->repeats->microbatch < t->repeats->n_microbatches - 1;
 }
 
+/** Are the tables of angles there that the recorded action found? */
+static bool has_ropes(const me_trainer *t, const repeated_action *a)
+{
+    return !a->touches_ropes ||
+           me_rope_caches_are_alike(&t->rope_cache, &a->ropes_before);
+}
+
 static bool can_repeat_forward(const me_trainer *t)
 {
     const me_repeats *r = t->repeats;
@@ -143,7 +150,8 @@ static bool can_repeat_forward(const me_trainer *t)
                                             : RUN_LATER;
     return !chunk->runs_all && microbatch_of(r)->place >= n_run &&
            chunk->n_run_now >= n_run && is_like_others(t) &&
-           action_of(r, ME_ACTION_FORWARD)->is_proven;
+           action_of(r, ME_ACTION_FORWARD)->is_proven &&
+           has_ropes(t, action_of(r, ME_ACTION_FORWARD));
 }
 
 void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
@@ -338,6 +346,7 @@ bool me_repeats_tell(me_trainer *t, me_tensor *const *inputs,
     bind_inputs(r, inputs);
     if (!r->is_repeated) {
         r->calls = me_communicate_position(t->comm);
+        r->ropes = t->rope_cache;
         me_script_begin(t->e);
         return false;
     }
@@ -346,12 +355,15 @@ bool me_repeats_tell(me_trainer *t, me_tensor *const *inputs,
                                  .release = release,
                                  .self = t,
                                  .is_usual = frees_all(t, a)};
-    if (!a->is_proven || a->iteration != t->iteration ||
+    if (!a->is_proven || a->iteration != t->iteration || !has_ropes(t, a) ||
         !me_script_tell(t->e, &a->script, a->id, &r->inputs, &part)) {
         give_up(t);
         return true;
     }
     me_communicate_repeat(t->e, t->comm, a->calls_begin, a->calls_end);
+    if (a->touches_ropes) {
+        me_rope_cache_order(&t->rope_cache, &a->ropes_after);
+    }
     me_blocks *kept = &microbatch_of(r)->kept;
     if (me_script_keep(t->e, &a->script, kept)) {
         me_script_set_attributes(
@@ -462,8 +474,12 @@ void me_repeats_end(me_trainer *t, me_tensor *const *inputs,
     if (me_script_keep(t->e, &script, kept)) {
         me_script_set_attributes(t->e, &script, false, NULL, kept);
     }
-    a->is_proven =
-        a->script.events != NULL && me_script_is_same(&a->script, &script);
+    a->is_proven = a->script.events != NULL &&
+                   me_script_is_same(&a->script, &script) &&
+                   me_rope_caches_are_alike(&a->ropes_before, &r->ropes);
+    a->touches_ropes = t->rope_cache.n_touched != r->ropes.n_touched;
+    a->ropes_before = r->ropes;
+    a->ropes_after = t->rope_cache;
     // A last stage's backward begins with the loss's scale, outputs there.
     script.follows_outer = t->chunks[r->chunk].spec.post_process;
     a->id = a->is_proven ? a->id : r->n_ids++;

@@ -7,6 +7,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_REPEAT_STATE_H
 #define MEMEST_TRAIN_MEGATRON_REPEAT_STATE_H
 
+#include "nn/megatron/rope.h"
 #include "train/megatron/repeat.h"
 
 /** An output of a repeated action: what it is made like. */
@@ -31,6 +32,9 @@ typedef struct repeated_action {
     repeated_tensor outputs[ME_ACTION_OUTPUTS];
     bool keeps_gradient; /**< of the output, or a view of it, for the weights */
     bool keeps_view;
+    bool touches_ropes;         /**< it uses tables of angles */
+    me_rope_cache ropes_before; /**< which of them there were, */
+    me_rope_cache ropes_after;  /**< and are then */
 } repeated_action;
 
 typedef struct repeated_chunk {
@@ -66,6 +70,7 @@ typedef struct me_repeats {
     uint32_t gradient_refs; /**< of the gradient when the action began */
     uint32_t gradient_storage_refs;
     uint64_t calls;
+    me_rope_cache ropes; /**< when the action began */
 } me_repeats;
 
 #endif /* MEMEST_TRAIN_MEGATRON_REPEAT_STATE_H */
