@@ -235,16 +235,10 @@ me_tensor *me_sdpa_flash(me_engine *e, me_tensor *query, me_tensor *key,
 
 static const me_op repeat_gradient = {"sum", .cost = ME_COST(REDUCE, 1, 1, 0)};
 
-static void repeat_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                            me_tensor **gx)
-{
-    gx[0] = me_kernel(e, &repeat_gradient, ME_TENSORS(gy[0]),
-                      (me_dtype)gy[0]->dtype, node->data.shape);
-}
-
 static const me_op repeat_op =
     ME_OP("repeat_interleave", NULL, ME_COST(STRIDED, 0, 0, 2),
-          "RepeatInterleaveBackward", .backward = repeat_backward);
+          "RepeatInterleaveBackward", .backward = me_gradient_shaped_backward,
+          .gradient = &repeat_gradient);
 
 me_tensor *me_repeat_heads(me_engine *e, me_tensor *x, uint64_t n)
 {

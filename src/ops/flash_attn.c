@@ -203,28 +203,19 @@ void me_te_prepare_for_flash(me_engine *e, me_tensor *qkv[3])
     me_drop(e, all);
 }
 
+/** A negative pad is a copy of what remains. */
 static const me_op pad_gradient = {"constant_pad_nd",
                                    .cost = ME_COST(STRIDED, 0, 0, 2)};
 
-/** A negative pad is a copy of what remains. */
-static void pad_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                         me_tensor **gx)
-{
-    gx[0] = me_kernel(e, &pad_gradient, ME_TENSORS(gy[0]),
-                      (me_dtype)gy[0]->dtype, node->data.shape);
-}
-
 static const me_op pad_op =
     ME_OP("constant_pad_nd", NULL, ME_COST(STRIDED, 0, 0, 2),
-          "ConstantPadNdBackward0", .backward = pad_backward);
+          "ConstantPadNdBackward0", .backward = me_gradient_shaped_backward,
+          .gradient = &pad_gradient);
 
 me_tensor *me_pad_heads(me_engine *e, me_tensor *x, uint64_t n)
 {
     me_node *node = me_record1(e, &pad_op, x);
     me_shape shape = x->shape;
-    if (node != NULL) {
-        node->data.shape = shape;
-    }
     if (me_engine_is_ok(e)) {
         shape.dim[3] = me_size_add(shape.dim[3], n);
     }

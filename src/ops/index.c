@@ -8,20 +8,11 @@
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
-/** Zeros in the shape of the input, into which the gradient is written once it
- *  has been read. */
-static void scattered_backward(me_engine *e, me_node *node,
-                               me_tensor *const *gy, me_tensor **gx)
-{
-    gx[0] = me_kernel(e, node->op->gradient, ME_TENSORS(gy[0], gy[0]),
-                      (me_dtype)gy[0]->dtype, node->data.shape);
-}
-
 static const me_op topk_gradient = {"TopkBackward0",
                                     .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op topk_op =
-    ME_OP("topk", NULL, ME_COST(INDEX, 0, 1, 0), "TopkBackward0",
-          .backward = scattered_backward, .gradient = &topk_gradient);
+static const me_op topk_op = ME_OP(
+    "topk", NULL, ME_COST(INDEX, 0, 1, 0), "TopkBackward0",
+    .backward = me_gradient_scattered_backward, .gradient = &topk_gradient);
 
 /** The largest of @p x, of @p shape as its indices. */
 static me_tensor *topk_to(me_engine *e, me_tensor *x, me_shape shape,
@@ -48,19 +39,12 @@ me_tensor *me_topk_rows(me_engine *e, me_tensor *x, uint64_t k,
     return topk_to(e, x, ME_SHAPE(k, me_dim(x, -1)), indices_out);
 }
 
-static const me_op gather_kernel = {"gather", .cost = ME_COST(INDEX, 0, 0, 2)};
-
 /** The gradient of the values: gathered where they were put. */
-static void scatter_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                             me_tensor **gx)
-{
-    gx[0] = me_kernel(e, &gather_kernel, ME_TENSORS(gy[0]),
-                      (me_dtype)gy[0]->dtype, node->data.shape);
-}
+static const me_op gather_kernel = {"gather", .cost = ME_COST(INDEX, 0, 0, 2)};
 
 static const me_op scatter_op =
     ME_OP("scatter", NULL, ME_POINTWISE, "ScatterBackward0",
-          .backward = scatter_backward);
+          .backward = me_gradient_shaped_backward, .gradient = &gather_kernel);
 
 me_tensor *me_scatter_into_zeros(me_engine *e, const me_tensor *x,
                                  me_tensor *index, me_tensor *values)
@@ -103,7 +87,8 @@ static const me_op index_select_gradient = {"IndexSelectBackward0",
                                             .cost = ME_COST(INDEX, 0, 2, 1)};
 static const me_op index_select_op =
     ME_OP("index_select", NULL, ME_COST(INDEX, 0, 0, 2), "IndexSelectBackward0",
-          .backward = scattered_backward, .gradient = &index_select_gradient);
+          .backward = me_gradient_scattered_backward,
+          .gradient = &index_select_gradient);
 
 /** @p x with other rows, which are read and written. */
 static me_tensor *with_rows(me_engine *e, const me_op *op, const me_tensor *x,
@@ -142,7 +127,7 @@ me_tensor *me_select_chunks(me_engine *e, const me_tensor *x, int32_t dim,
 static void index_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
-    scattered_backward(e, node, gy, gx);
+    me_gradient_scattered_backward(e, node, gy, gx);
     me_index_accumulate(e, me_numel(gy[0]), me_numel(gx[0]), NULL);
 }
 
@@ -160,7 +145,7 @@ me_tensor *me_index(me_engine *e, me_tensor *x, me_tensor *index)
 static void index_rows_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
 {
-    scattered_backward(e, node, gy, gx);
+    me_gradient_scattered_backward(e, node, gy, gx);
     me_index_accumulate(e, me_numel(node->saved[0]), me_dim(gx[0], 0), gy[0]);
 }
 
@@ -182,8 +167,9 @@ me_tensor *me_index_rows(me_engine *e, me_tensor *weight, me_tensor *indices)
 }
 
 static const me_op zeros_kernel = {"zeros", .cost = ME_COST(INDEX, 0, 0, 2)};
-static const me_op scatter_add_op =
-    ME_NODE("ScatterAddBackward0", scatter_backward);
+static const me_op scatter_add_op = {.node = "ScatterAddBackward0",
+                                     .backward = me_gradient_shaped_backward,
+                                     .gradient = &gather_kernel};
 
 me_tensor *me_scatter_add_rows(me_engine *e, me_tensor *x, me_tensor *index,
                                uint64_t rows)
@@ -198,7 +184,7 @@ me_tensor *me_scatter_add_rows(me_engine *e, me_tensor *x, me_tensor *index,
 static void masked_select_backward(me_engine *e, me_node *node,
                                    me_tensor *const *gy, me_tensor **gx)
 {
-    scattered_backward(e, node, gy, gx);
+    me_gradient_scattered_backward(e, node, gy, gx);
     me_mask_prefix_sum(e, me_numel(gx[0]));
 }
 

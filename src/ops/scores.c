@@ -135,19 +135,11 @@ me_tensor *me_div_number(me_engine *e, me_tensor *a)
     return me_output(e, node, me_kernel_like(e, &div_number_op, ME_TENSORS(a)));
 }
 
-/** Zeros in the shape of the input, to which the gradient is added. */
-static void gather_backward(me_engine *e, me_node *node, me_tensor *const *gy,
-                            me_tensor **gx)
-{
-    gx[0] = me_kernel(e, node->op->gradient, ME_TENSORS(gy[0], gy[0]),
-                      (me_dtype)gy[0]->dtype, node->data.shape);
-}
-
 static const me_op gather_gradient = {"GatherBackward0",
                                       .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op gather_op =
-    ME_OP("gather", NULL, ME_COST(INDEX, 0, 0, 2), "GatherBackward0",
-          .backward = gather_backward, .gradient = &gather_gradient);
+static const me_op gather_op = ME_OP(
+    "gather", NULL, ME_COST(INDEX, 0, 0, 2), "GatherBackward0",
+    .backward = me_gradient_scattered_backward, .gradient = &gather_gradient);
 
 me_tensor *me_gather(me_engine *e, me_tensor *x, me_tensor *index)
 {

@@ -123,3 +123,17 @@ void me_gradient_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     gx[0] = me_kernel_like(e, node->op->gradient, ME_TENSORS(gy[0]));
 }
+
+void me_gradient_shaped_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx)
+{
+    gx[0] = me_kernel(e, node->op->gradient, ME_TENSORS(gy[0]),
+                      (me_dtype)gy[0]->dtype, node->data.shape);
+}
+
+void me_gradient_scattered_backward(me_engine *e, me_node *node,
+                                    me_tensor *const *gy, me_tensor **gx)
+{
+    gx[0] = me_kernel(e, node->op->gradient, ME_TENSORS(gy[0], gy[0]),
+                      (me_dtype)gy[0]->dtype, node->data.shape);
+}

@@ -128,4 +128,12 @@ void me_op_tell(me_engine *e, const me_op *op, me_tensors arguments,
 void me_gradient_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                           me_tensor **gx);
 
+/** As me_gradient_backward(), in the shape of the first input. */
+void me_gradient_shaped_backward(me_engine *e, me_node *node,
+                                 me_tensor *const *gy, me_tensor **gx);
+
+/** Likewise, into zeros, once what arrives has been read. */
+void me_gradient_scattered_backward(me_engine *e, me_node *node,
+                                    me_tensor *const *gy, me_tensor **gx);
+
 #endif /* MEMEST_TENSOR_OP_H */
