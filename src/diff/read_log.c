@@ -20,12 +20,15 @@ static me_status read_megatron_line(me_profile *profile, char *text, int number,
     static const struct {
         const char *mark;
         me_quantity quantity;
+        void (*keep)(me_profile_rank *rank, me_quantity quantity,
+                     uint64_t bytes); // the last line's, or the most
     } fields[] = {
-        {"| allocated: ", ME_QUANTITY_ALLOCATED_END},
-        {"| max allocated: ", ME_QUANTITY_ALLOCATED_PEAK},
-        {"| reserved: ", ME_QUANTITY_RESERVED_END},
-        {"| max reserved: ", ME_QUANTITY_RESERVED_PEAK},
-        {"| total device memory used: ", ME_QUANTITY_DEVICE_PEAK},
+        {"| allocated: ", ME_QUANTITY_ALLOCATED_END, me_profile_set},
+        {"| max allocated: ", ME_QUANTITY_ALLOCATED_PEAK, me_profile_raise},
+        {"| reserved: ", ME_QUANTITY_RESERVED_END, me_profile_set},
+        {"| max reserved: ", ME_QUANTITY_RESERVED_PEAK, me_profile_raise},
+        {"| total device memory used: ", ME_QUANTITY_DEVICE_PEAK,
+         me_profile_raise},
     };
 
     const char *from = strstr(text, " memory (MB) | ");
@@ -47,12 +50,7 @@ static me_status read_megatron_line(me_profile *profile, char *text, int number,
             return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
                               "no number of MB follows '%s'", fields[i].mark);
         }
-        if (fields[i].quantity == ME_QUANTITY_ALLOCATED_END ||
-            fields[i].quantity == ME_QUANTITY_RESERVED_END) {
-            me_profile_set(rank, fields[i].quantity, bytes);
-        } else {
-            me_profile_raise(rank, fields[i].quantity, bytes);
-        }
+        fields[i].keep(rank, fields[i].quantity, bytes);
     }
     return ME_OK;
 }

@@ -32,6 +32,25 @@ typedef struct reading {
     me_str frame_file;
 } reading;
 
+/** The items of an array; anything else is passed over. */
+static me_status read_items(reading *r, me_diag *diag,
+                            const me_json_token *token, me_json_read *read)
+{
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag, read, r)
+               : me_json_skip(r->json, diag, token);
+}
+
+/** The fields of an object; anything else is passed over. */
+static me_status read_fields(reading *r, me_diag *diag,
+                             const me_json_token *token, me_json_field *fields,
+                             size_t n_fields)
+{
+    return token->kind == ME_JSON_OBJECT
+               ? me_json_read_object(r->json, diag, fields, n_fields, r)
+               : me_json_skip(r->json, diag, token);
+}
+
 static me_status copy_text(reading *r, me_diag *diag,
                            const me_json_token *token, me_str *text_out)
 {
@@ -97,9 +116,7 @@ static me_status read_frames(void *self, me_diag *diag,
     r->n_frames = 0;
     r->t.label.length = 0;
     r->t.category = -1;
-    return token->kind == ME_JSON_ARRAY
-               ? me_json_read_list(r->json, diag, read_frame, r)
-               : me_json_skip(r->json, diag, token);
+    return read_items(r, diag, token, read_frame);
 }
 
 static me_status no_memory(const reading *r, me_diag *diag)
@@ -130,10 +147,7 @@ static me_status read_entry(void *self, me_diag *diag,
     r->metadata.length = 0;
     r->t.label.length = 0;
     r->t.category = -1;
-    me_status status =
-        token->kind == ME_JSON_OBJECT
-            ? me_json_read_object(r->json, diag, fields, N_FIELDS, r)
-            : me_json_skip(r->json, diag, token);
+    me_status status = read_fields(r, diag, token, fields, N_FIELDS);
     if (status != ME_OK) {
         return status;
     }
@@ -160,19 +174,13 @@ static me_status read_trace(void *self, me_diag *diag,
                             const me_json_token *token)
 {
     reading *r = self;
-    return token->kind == ME_JSON_ARRAY
-               ? me_json_read_list(r->json, diag,
-                                   r->has_trace ? refuse_entry : read_entry, r)
-               : me_json_skip(r->json, diag, token);
+    return read_items(r, diag, token, r->has_trace ? refuse_entry : read_entry);
 }
 
 static me_status read_traces(void *self, me_diag *diag,
                              const me_json_token *token)
 {
-    reading *r = self;
-    return token->kind == ME_JSON_ARRAY
-               ? me_json_read_list(r->json, diag, read_trace, r)
-               : me_json_skip(r->json, diag, token);
+    return read_items(self, diag, token, read_trace);
 }
 
 static me_status read_block(void *self, me_diag *diag,
@@ -194,10 +202,7 @@ static me_status read_block(void *self, me_diag *diag,
         [REQUESTED] = {.key = "requested_size"},
         [STATE] = {.key = "state"},
         [FRAMES] = {.key = "frames", read_frames}};
-    me_status status =
-        token->kind == ME_JSON_OBJECT
-            ? me_json_read_object(r->json, diag, fields, N_FIELDS, r)
-            : me_json_skip(r->json, diag, token);
+    me_status status = read_fields(r, diag, token, fields, N_FIELDS);
     if (status != ME_OK) {
         return status;
     }
@@ -220,10 +225,7 @@ static me_status read_block(void *self, me_diag *diag,
 static me_status read_blocks(void *self, me_diag *diag,
                              const me_json_token *token)
 {
-    reading *r = self;
-    return token->kind == ME_JSON_ARRAY
-               ? me_json_read_list(r->json, diag, read_block, r)
-               : me_json_skip(r->json, diag, token);
+    return read_items(self, diag, token, read_block);
 }
 
 static me_status read_segment(void *self, me_diag *diag,
@@ -231,18 +233,13 @@ static me_status read_segment(void *self, me_diag *diag,
 {
     reading *r = self;
     me_json_field fields[] = {{.key = "blocks", read_blocks}};
-    return token->kind == ME_JSON_OBJECT
-               ? me_json_read_object(r->json, diag, fields, 1, r)
-               : me_json_skip(r->json, diag, token);
+    return read_fields(r, diag, token, fields, 1);
 }
 
 static me_status read_segments(void *self, me_diag *diag,
                                const me_json_token *token)
 {
-    reading *r = self;
-    return token->kind == ME_JSON_ARRAY
-               ? me_json_read_list(r->json, diag, read_segment, r)
-               : me_json_skip(r->json, diag, token);
+    return read_items(self, diag, token, read_segment);
 }
 
 static me_status read_root(reading *r, me_diag *diag)

@@ -55,17 +55,17 @@ typedef struct me_report_input {
                                     cluster: the card's links */
 } me_report_input;
 
-/** X(constant, name): how sure the verdict is. */
+/** X(constant, name, phrase): how sure the verdict is, and as it is said. */
 #define ME_RISK_LIST(X)                                                        \
-    X(ME_RISK_UNKNOWN, "unknown")                                              \
-    X(ME_RISK_FITS, "fits")                                                    \
-    X(ME_RISK_TIGHT, "tight")                                                  \
-    X(ME_RISK_COIN_FLIP, "coin_flip")                                          \
-    X(ME_RISK_DOES_NOT_FIT, "does_not_fit")                                    \
-    X(ME_RISK_CANNOT_SAY, "cannot_say")
+    X(ME_RISK_UNKNOWN, "unknown", "no capacity given")                         \
+    X(ME_RISK_FITS, "fits", "fits")                                            \
+    X(ME_RISK_TIGHT, "tight", "fits, but tight")                               \
+    X(ME_RISK_COIN_FLIP, "coin_flip", "coin flip, too close to call")          \
+    X(ME_RISK_DOES_NOT_FIT, "does_not_fit", "does not fit")                    \
+    X(ME_RISK_CANNOT_SAY, "cannot_say", "cannot say")
 
 typedef enum me_risk {
-#define ME_RISK_ENUM(constant, name) constant,
+#define ME_RISK_ENUM(constant, name, phrase) constant,
     ME_RISK_LIST(ME_RISK_ENUM)
 #undef ME_RISK_ENUM
 } me_risk;

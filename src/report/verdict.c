@@ -47,16 +47,30 @@ static const uint64_t small_reach_bytes = UINT64_C(512) << 20;
 const char *me_risk_name(me_risk risk)
 {
     switch (risk) {
-#define NAME_CASE(constant, name)                                              \
+#define NAME_CASE(constant, name, phrase)                                      \
     case constant: return name;
         ME_RISK_LIST(NAME_CASE)
+#undef NAME_CASE
     }
     return "unknown";
+}
+
+static const char *risk_phrase(me_risk risk)
+{
+    switch (risk) {
+#define PHRASE_CASE(constant, name, phrase)                                    \
+    case constant: return phrase;
+        ME_RISK_LIST(PHRASE_CASE)
+#undef PHRASE_CASE
+    }
+    return "?";
 }
 
 const char *me_basis_name(me_basis basis)
 {
     switch (basis) {
+#define NAME_CASE(constant, name)                                              \
+    case constant: return name;
         ME_BASIS_LIST(NAME_CASE)
 #undef NAME_CASE
     }
@@ -393,19 +407,6 @@ bool me_verdict_lets_go(const me_verdict *verdict)
     case ME_RISK_CANNOT_SAY: break;
     }
     return false;
-}
-
-static const char *risk_phrase(me_risk risk)
-{
-    switch (risk) {
-    case ME_RISK_UNKNOWN: return "no capacity given";
-    case ME_RISK_FITS: return "fits";
-    case ME_RISK_TIGHT: return "fits, but tight";
-    case ME_RISK_COIN_FLIP: return "coin flip, too close to call";
-    case ME_RISK_DOES_NOT_FIT: return "does not fit";
-    case ME_RISK_CANNOT_SAY: return "cannot say";
-    }
-    return "?";
 }
 
 /** The first of the flags whose reach is the largest of all. */

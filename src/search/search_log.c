@@ -145,10 +145,12 @@ static bool read_result(const json_t *line, me_search_result *result)
 /** Can it be the candidate's at all? */
 static bool is_of(const me_candidate *candidate, const me_search_result *result)
 {
-#define ME_SEARCH_NAME(constant, name) name,
-    static const char *const risks[] = {ME_RISK_LIST(ME_SEARCH_NAME)};
-    static const char *const bases[] = {ME_BASIS_LIST(ME_SEARCH_NAME)};
-#undef ME_SEARCH_NAME
+#define RISK_NAME(constant, name, phrase) name,
+    static const char *const risks[] = {ME_RISK_LIST(RISK_NAME)};
+#undef RISK_NAME
+#define BASIS_NAME(constant, name) name,
+    static const char *const bases[] = {ME_BASIS_LIST(BASIS_NAME)};
+#undef BASIS_NAME
     return (size_t)result->risk < sizeof risks / sizeof risks[0] &&
            (size_t)result->basis < sizeof bases / sizeof bases[0] &&
            result->worst_rank < candidate->world;
