@@ -20,6 +20,21 @@ static bool is_csv(const char *head, size_t length)
     return me_head_has(head, line, "memory.used [MiB]");
 }
 
+/** Without its end. @return false: it is empty, or longer than any of theirs */
+static bool copy_first_line(const char *head, size_t length,
+                            char line_out[LINE_BYTES])
+{
+    const char *end = memchr(head, '\n', length);
+    const size_t n = end == NULL ? length : (size_t)(end - head);
+    if (n >= LINE_BYTES || n == 0) {
+        return false;
+    }
+    memcpy(line_out, head, n);
+    line_out[n] = '\0';
+    line_out[strcspn(line_out, "\r")] = '\0';
+    return true;
+}
+
 /** Where a field of a line of CSV begins; NULL: it has fewer. */
 static const char *find_field(const char *line, int column)
 {
@@ -81,7 +96,7 @@ static me_status add_sample(me_profile *profile, const char *line,
 
 static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
 {
-    char line[1024];
+    char line[LINE_BYTES];
     me_status status = ME_OK;
     profile->rounding = (uint64_t)mib;
     if (fgets(line, sizeof line, file) == NULL) {
@@ -130,14 +145,9 @@ static bool is_value(const char *field, size_t length)
 static bool is_nameless(const char *head, size_t length)
 {
     char line[LINE_BYTES];
-    const char *end = memchr(head, '\n', length);
-    const size_t n = end == NULL ? length : (size_t)(end - head);
-    if (n >= sizeof line || n == 0) {
+    if (!copy_first_line(head, length, line)) {
         return false;
     }
-    memcpy(line, head, n);
-    line[n] = '\0';
-    line[strcspn(line, "\r")] = '\0';
     bool has_whole = false;
     int n_fields = 0;
     for (const char *at = line; at != NULL; at = find_field(at, 1)) {
@@ -216,15 +226,9 @@ static bool read_names(const char *line, monitor *m)
 static bool is_monitor(const char *head, size_t length)
 {
     char line[LINE_BYTES];
-    const char *end = memchr(head, '\n', length);
-    const size_t n = end == NULL ? length : (size_t)(end - head);
-    if (n >= sizeof line || n == 0 || head[0] != '#') {
-        return false;
-    }
-    memcpy(line, head, n);
-    line[n] = '\0';
     monitor m;
-    return read_names(line, &m);
+    return copy_first_line(head, length, line) && line[0] == '#' &&
+           read_names(line, &m);
 }
 
 /** A row; of a GPU that has none of it, "-". Of processes of one GPU that of
