@@ -335,6 +335,9 @@ const me_flag_rule me_flags_modelled[] = {
      .constant = "true", .needs = "!--use-torch-fsdp2"},
     {"--load:s --pretrained-checkpoint:s",
      .note = "a checkpoint, as train.load_checkpoint has it"},
+    {"--finetune --no-load-optim --exit-on-missing-checkpoint "
+     "--ckpt-fully-parallel-load",
+     .needs = "--load", .note = "what of a checkpoint is loaded, and how"},
     {"--dist-ckpt-optim-fully-reshardable "
      "--distrib-optim-fully-reshardable-mem-efficient",
      .needs = "--save"},

@@ -86,10 +86,9 @@ const me_flag_rule me_flags_no_effect[] = {
     {"--async-save --async-strategy:nvrx|mcore --async-ckpt-cpu-priority:i "
      "--async-ckpt-io-priority:i --async-ckpt-use-cpu-shm",
      .note = "copies on the host are written by another process"},
-    {"--finetune --ckpt-step:i --no-use-tokenizer-model-from-checkpoint-args "
+    {"--ckpt-step:i --no-use-tokenizer-model-from-checkpoint-args "
      "--disable-use-tokenizer-model-from-checkpoint-args "
-     "--exit-on-missing-checkpoint --auto-detect-ckpt-format "
-     "--ckpt-fully-parallel-load "
+     "--auto-detect-ckpt-format "
      "--ckpt-fully-parallel-load-exchange-algo:broadcast|gather_rounds|"
      "gather_object "
      "--ckpt-fully-parallel-load-process-group:dp|ep_dp "
@@ -98,7 +97,7 @@ const me_flag_rule me_flags_no_effect[] = {
      "--no-strict-fsdp-dtensor-load --disable-strict-fsdp-dtensor-load "
      "--dist-ckpt-strictness:assume_ok_unexpected|log_unexpected|log_all|"
      "raise_unexpected|raise_all|return_unexpected|return_all|ignore_all "
-     "--no-stream-ckpt-dequant --disable-stream-ckpt-dequant --no-load-optim "
+     "--no-stream-ckpt-dequant --disable-stream-ckpt-dequant "
      "--no-load-rng --override-ckpt-iteration:i",
      .note = "how a checkpoint is read: --load says that one is"},
     {"--ckpt-convert-format:torch|torch_dist --ckpt-convert-save:s "
