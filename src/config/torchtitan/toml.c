@@ -79,6 +79,19 @@ static const char *copy(scanner *s, const char *text, size_t length)
     return kept;
 }
 
+/** Is a table of this name what a key has as its value, or within that? */
+static bool is_within(const char *name, const me_toml_value *value)
+{
+    const size_t n = strlen(value->table);
+    if (strncmp(name, value->table, n) != 0 || (n > 0 && name[n] != '.')) {
+        return false;
+    }
+    const char *key = name + n + (n > 0);
+    const size_t length = strlen(value->key);
+    return strncmp(key, value->key, length) == 0 &&
+           (key[length] == '.' || key[length] == '\0');
+}
+
 /** A table is declared once, and where no key has a value. */
 static me_status check_table(const scanner *s, const char *name)
 {
@@ -92,14 +105,7 @@ static me_status check_table(const scanner *s, const char *name)
     }
     for (uint32_t i = 0; i < toml->count; i++) {
         const me_toml_value *value = &toml->values[i];
-        const size_t n = strlen(value->table);
-        const char *key = name + n + (n > 0 && name[n] == '.');
-        const size_t length = strlen(value->key);
-        const bool is_within = strncmp(name, value->table, n) == 0 &&
-                               (n == 0 || name[n] == '.') &&
-                               strncmp(key, value->key, length) == 0 &&
-                               (key[length] == '.' || key[length] == '\0');
-        if (is_within) {
+        if (is_within(name, value)) {
             return me_fail_at(s->diag, ME_ERR_SYNTAX, s->where, s->line,
                               "[%.60s] is a key with a value in line %d", name,
                               value->line);
