@@ -4,6 +4,7 @@
 #include "base/nearest.h"
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/ddp_options.h"
 #include "config/fp8_options.h"
 #include "config/fsdp_options.h"
 #include "config/impl_options.h"
@@ -285,6 +286,8 @@ BOOL("train.calculate_per_token_loss", "false", train.calculate_per_token_loss,
 ME_FP8_OPTIONS
 BOOL("train.deterministic_mode", "false", train.deterministic_mode,
     "Kernels whose results repeat to the bit, which take more scratch memory."),
+BOOL("train.check_for_large_grads", "false", train.check_for_large_grads,
+    "Each bucket's norm of gradients is looked at for its size."),
 BOOL("train.check_for_nan_in_loss_and_grad", "true", train.check_for_nan_in_loss_and_grad,
     "Look for NaN; off where float16 scales the loss dynamically."),
 
@@ -297,25 +300,7 @@ INT("optimizer.num_distributed_optimizer_instances", "1", 1, ranks_max,
     "instances", NULL, optimizer.num_instances,
     "Copies of the distributed optimizer, each over a part of the data-parallel "
     "ranks."),
-BOOL("optimizer.overlap_grad_reduce", "false", optimizer.overlap_grad_reduce,
-    "Reduce gradients bucket by bucket during the backward."),
-BOOL("optimizer.overlap_param_gather", "false", optimizer.overlap_param_gather,
-    "Gather parameters during the next forward."),
-BOOL("optimizer.overlap_param_gather_with_optimizer_step", "false",
-    optimizer.overlap_param_gather_with_optimizer_step,
-    "Step the first chunk on its own, and gather it during the others' step."),
-BOOL("optimizer.align_grad_reduce", "true", optimizer.align_grad_reduce,
-    "Pipeline stages begin to reduce gradients together."),
-COUNT("optimizer.ddp_bucket_size", "0", 1, 1e12, "elements",
-    "the larger of 40000000 and 1000000 x data parallel size",
-    optimizer.ddp_bucket_size,
-    "Size of a gradient bucket under overlap_grad_reduce."),
-COUNT("optimizer.ddp_num_buckets", "0", 1, 1e6, "buckets",
-    "as ddp_bucket_size says", optimizer.ddp_num_buckets,
-    "Number of gradient buckets under overlap_grad_reduce."),
-BOOL("optimizer.ddp_pad_buckets_for_high_nccl_busbw", "false",
-    optimizer.ddp_pad_buckets_for_high_nccl_busbw,
-    "Pad buckets to a multiple of 2 to the 16th elements."),
+ME_DDP_OPTIONS
 BOOL("optimizer.saves_fully_reshardable", "false",
     optimizer.saves_fully_reshardable,
     "A checkpoint is saved for which every data-parallel rank gathers the "

@@ -264,6 +264,7 @@ typedef struct me_train_config {
     bool te_op_fuser;              /**< dense MLPs by te.ops, in one function */
     bool deterministic_mode;       /**< torch.use_deterministic_algorithms() */
     bool check_for_nan_in_loss_and_grad;
+    bool check_for_large_grads; /**< by their norms, bucket by bucket */
     me_cuda_graph cuda_graph_impl;
     int32_t cuda_graph_warmup_steps; /**< before a capture */
     char cuda_graph_modules[64];     /**< of a layer; "": all */

@@ -32,6 +32,8 @@ typedef struct me_optimizer_config {
     uint64_t ddp_bucket_size; /**< elements; 0: Megatron's default */
     uint64_t ddp_num_buckets; /**< 0: as ddp_bucket_size says */
     bool ddp_pad_buckets_for_high_nccl_busbw;
+    bool ddp_reduce_scatter_with_fp32_accumulation; /**< an all-to-all, then a
+                                                         sum in float32 */
     bool saves_fully_reshardable; /**< a checkpoint, at the end */
     double clip_grad;             /**< 0: no clipping */
     double weight_decay;

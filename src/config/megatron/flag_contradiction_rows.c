@@ -126,6 +126,11 @@ const me_flag_contradiction me_contradictions_of_arguments[] = {
  * (core/distributed/distributed_data_parallel_config.py). What they ask of
  * experts' fields they ask of dense jobs as well. */
 const me_flag_contradiction me_contradictions_of_configs[] = {
+    {"--ddp-reduce-scatter-with-fp32-accumulation", // asserted at the first sum
+     .also = "--use-distributed-optimizer",
+     .without = "--use-megatron-fsdp "
+                "--optimizer=muon|dist_muon|adaptive_muon|soap|lion",
+     .with = "--ddp-average-in-collective"},
     {"--swiglu", .with = "--squared-relu"},
     {"--swiglu", .with = "--quick-geglu"},
     {"--heterogeneous-layers-config-path", .with = "--multi-latent-attention"},

@@ -259,6 +259,8 @@ const me_flag_rule me_flags_modelled[] = {
      .option = "train.gradient_accumulation_fusion", .constant = "false"},
     {"--no-check-for-nan-in-loss-and-grad",
      .option = "train.check_for_nan_in_loss_and_grad", .constant = "false"},
+    {"--check-for-large-grads", .option = "train.check_for_large_grads",
+     .constant = "true", .needs = "!--use-torch-fsdp2"},
     {"--defer-embedding-wgrad-compute",
      .option = "train.defer_embedding_wgrad_compute", .constant = "true"},
     {"--wgrad-deferral-limit:i", .option = "train.wgrad_deferral_limit",
@@ -333,6 +335,9 @@ const me_flag_rule me_flags_modelled[] = {
     {"--ddp-pad-buckets-for-high-nccl-busbw",
      .option = "optimizer.ddp_pad_buckets_for_high_nccl_busbw",
      .constant = "true", .needs = "!--use-torch-fsdp2"},
+    {"--ddp-reduce-scatter-with-fp32-accumulation",
+     .option = "optimizer.ddp_reduce_scatter_with_fp32_accumulation",
+     .constant = "true", .needs = "--use-distributed-optimizer"},
     {"--load:s --pretrained-checkpoint:s",
      .note = "a checkpoint, as train.load_checkpoint has it"},
     {"--finetune --no-load-optim --exit-on-missing-checkpoint "

@@ -139,7 +139,7 @@ const me_flag_rule me_flags_not_modelled[] = {
      .note = "batch sizes that change; the largest is estimated",
      .effect = ME_EITHER(SMALL)},
     {"--check-weight-hash-across-dp-replicas-interval:i "
-     "--gpu-sniff-test-interval:i --check-for-large-grads",
+     "--gpu-sniff-test-interval:i",
      .note = "a check that allocates", .effect = ME_HIGHER(SMALL)},
     {"--record-shapes", .needs = "--profile", .note = "autograd profiling",
      .effect = ME_HIGHER(SMALL)},
@@ -177,9 +177,8 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--fake-process-group",
      .note = "a process group without peers, so no communicators",
      .effect = ME_LOWER(SOME)},
-    {"--ddp-reduce-scatter-with-fp32-accumulation "
-     "--ddp-param-name-patterns-for-fp32-local-accumulation:+s",
-     .note = "gradient reduction with copies of a bucket",
+    {"--ddp-param-name-patterns-for-fp32-local-accumulation:+s",
+     .note = "gradients of some parameters that are added up in float32",
      .effect = ME_HIGHER(ANY)},
     {"--eval-micro-batch-size:i", .option = "train.eval_micro_batch_size",
      .note = "evaluation with larger micro-batches; training is estimated",

@@ -40,6 +40,35 @@ static me_status check_instances(const me_config *config, me_diag *diag)
                             diag);
 }
 
+/** _ParamAndGradBucketGroup: sums in float32 are of one instance, and of groups
+ *  of one bucket where they overlap. */
+static me_status check_fp32_sums(const me_config *config, me_diag *diag)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    const bool has_one_group = config->parallel.virtual_pipeline > 1 ||
+                               o->overlap_param_gather_with_optimizer_step;
+    if (!o->ddp_reduce_scatter_with_fp32_accumulation ||
+        config->parallel.megatron_fsdp) {
+        return ME_OK;
+    }
+    if (o->num_instances > 1) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.ddp_reduce_scatter_with_fp32_accumulation = "
+                       "true does not go with "
+                       "optimizer.num_distributed_optimizer_instances = %d",
+                       (int)o->num_instances);
+    }
+    if (me_config_scatters_gradients(config) && o->overlap_grad_reduce &&
+        config->fp8.param && has_one_group) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "optimizer.ddp_reduce_scatter_with_fp32_accumulation = "
+                       "true with optimizer.overlap_grad_reduce = true and "
+                       "train.fp8_param = true needs one chunk of layers a "
+                       "stage: Megatron-LM stops at groups of two buckets");
+    }
+    return ME_OK;
+}
+
 static me_status check_optimizer(const me_config *config, me_diag *diag)
 {
     const me_optimizer_config *o = &config->optimizer;
@@ -200,6 +229,8 @@ static me_status check_emerging(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_optimizer_rules[] = {
-    check_optimizer,       check_instances,   check_emerging, check_state_types,
-    check_precision_aware, check_cpu_offload, NULL,
+    check_optimizer,       check_instances,
+    check_emerging,        check_state_types,
+    check_precision_aware, check_cpu_offload,
+    check_fp32_sums,       NULL,
 };

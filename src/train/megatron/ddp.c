@@ -46,9 +46,7 @@ static me_ddp_buffer *buffer_of(me_ddp *ddp, const me_parameter *p)
     return NULL;
 }
 
-/** Are there several instances of the distributed optimizer? With one, the group
- *  of its ranks is that of all data-parallel ones. */
-static bool has_instances(const me_trainer *t)
+bool me_ddp_has_instances(const me_trainer *t)
 {
     return t->comm->size[ME_GROUP_INTER_INSTANCE] > 1;
 }
@@ -57,11 +55,11 @@ static bool has_instances(const me_trainer *t)
 static me_group_kind group_of(const me_trainer *t, me_sharing sharing)
 {
     if (sharing == ME_SHARING_EXPERT) {
-        return has_instances(t) ? ME_GROUP_PARTIAL_EXPERT_DATA
-                                : ME_GROUP_EXPERT_DATA;
+        return me_ddp_has_instances(t) ? ME_GROUP_PARTIAL_EXPERT_DATA
+                                       : ME_GROUP_EXPERT_DATA;
     }
-    return has_instances(t) ? ME_GROUP_PARTIAL_DATA_CONTEXT
-                            : ME_GROUP_DATA_CONTEXT;
+    return me_ddp_has_instances(t) ? ME_GROUP_PARTIAL_DATA_CONTEXT
+                                   : ME_GROUP_DATA_CONTEXT;
 }
 
 /** A new buffer without parameters. */
@@ -174,6 +172,8 @@ static void watch_parameters(me_trainer *t, me_ddp *ddp, me_ddp_buffer *buffer)
         me_engine_alloc(t->e, buffer->layout->n_buckets, sizeof(uint32_t));
     buffer->left_in_bucket =
         me_engine_alloc(t->e, buffer->layout->n_buckets, sizeof(uint32_t));
+    buffer->exchanged =
+        me_engine_alloc(t->e, buffer->layout->n_buckets, sizeof(me_tensor *));
     if (!me_engine_is_ok(t->e)) {
         return;
     }
@@ -202,106 +202,12 @@ static bool reduces_in_backward(const me_trainer *t)
            !is_told_by_schedule(t);
 }
 
-/** The norm of a bucket, looked at for NaN and infinity. It takes the name of
- *  the bucket's before, which goes once the new one exists. */
-static me_tensor *check_bucket(me_trainer *t, const me_ddp_buffer *buffer,
-                               uint32_t bucket, me_tensor *before)
-{
-    me_engine *e = t->e;
-    const me_bucket *b = &buffer->layout->buckets[bucket];
-    const me_dtype dtype = t->config->train.grad_dtype;
-    const uint64_t strides[ME_MAX_DIMS] = {1};
-    me_tensor *view =
-        me_alias(e, buffer->grad_buffer, ME_SHAPE(b->end - b->start), strides);
-    me_tensor *norm = me_vector_norm(e, view, dtype);
-    me_drop(e, view);
-    me_drop(e, before);
-    me_validate_scalar(t, me_dtype_bytes(dtype));
-    return norm;
-}
-
-static void communicate_bucket(me_trainer *t, const me_ddp_buffer *buffer,
-                               uint32_t bucket)
-{
-    const me_config *c = t->config;
-    const me_bucket *b = &buffer->layout->buckets[bucket];
-    const uint64_t numel = b->end - b->start;
-    const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
-    const bool scatters = me_config_scatters_gradients(c);
-    const me_collective kind =
-        scatters ? ME_COLLECTIVE_REDUCE_SCATTER : ME_COLLECTIVE_ALL_REDUCE;
-    // gradient_scaling_factor: experts' too has all data-parallel ranks.
-    if (t->comm->size[ME_GROUP_DATA_CONTEXT] > 1) {
-        me_launch_kernel(
-            t->e, ME_KERNEL_ELEMENTWISE, numel,
-            me_size_mul(2 * me_dtype_bytes(c->train.grad_dtype), numel));
-    }
-    me_communicate(t->e, t->comm,
-                   (me_call){buffer->group, kind, c->train.grad_dtype,
-                             scatters ? numel / ranks : numel, -1,
-                             c->optimizer.overlap_grad_reduce});
-}
-
-/** With several instances each sums its own gradients, and then ranks that hold
- *  the same shard add theirs up. */
-static void communicate_instances(me_trainer *t, const me_ddp_buffer *buffer,
-                                  uint32_t b)
-{
-    const uint64_t ranks = (uint64_t)t->comm->size[buffer->group];
-    const me_bucket *bucket = &buffer->layout->buckets[b];
-    me_communicate(t->e, t->comm,
-                   (me_call){ME_GROUP_INTER_INSTANCE, ME_COLLECTIVE_ALL_REDUCE,
-                             t->config->train.grad_dtype,
-                             (bucket->end - bucket->start) / ranks, -1,
-                             t->config->optimizer.overlap_grad_reduce});
-}
-
-/** @param self  the norm of the bucket before */
-static void visit_check(me_trainer *t, const me_ddp_buffer *buffer,
-                        uint32_t bucket, void *self)
-{
-    me_tensor **norm = self;
-    *norm = check_bucket(t, buffer, bucket, *norm);
-}
-
-static void visit_communicate(me_trainer *t, const me_ddp_buffer *buffer,
-                              uint32_t bucket, void *self)
-{
-    (void)self;
-    communicate_bucket(t, buffer, bucket);
-}
-
-static void visit_instances(me_trainer *t, const me_ddp_buffer *buffer,
-                            uint32_t bucket, void *self)
-{
-    (void)self;
-    if (has_instances(t)) {
-        communicate_instances(t, buffer, bucket);
-    }
-}
-
 /** @param self  parameters whose gradients are awaited, counted up */
 static void visit_left(me_trainer *t, const me_ddp_buffer *buffer,
                        uint32_t bucket, void *self)
 {
     (void)t;
     *(uint32_t *)self += buffer->left_in_bucket[bucket];
-}
-
-/** A bucket group: all of its buckets are checked, then all are reduced. */
-static void reduce_group(me_trainer *t, int32_t chunk, me_sharing sharing,
-                         uint32_t group)
-{
-    const me_phase phase = me_phase_set(t->e, ME_PHASE_GRADIENT_REDUCTION);
-    const me_frame frame = me_enter(t->e);
-    me_tensor *norm = NULL;
-    if (t->config->train.check_for_nan_in_loss_and_grad) {
-        me_bucket_group_visit(t, chunk, sharing, group, visit_check, &norm);
-    }
-    me_leave(t->e, frame, NULL);
-    me_bucket_group_visit(t, chunk, sharing, group, visit_communicate, NULL);
-    me_bucket_group_visit(t, chunk, sharing, group, visit_instances, NULL);
-    me_phase_set(t->e, phase);
 }
 
 /** One more gradient of @p bucket is there; a group that has all its own is
@@ -320,7 +226,7 @@ static void register_gradient(me_trainer *t, int32_t chunk,
     me_bucket_group_visit(t, chunk, buffer->sharing, group, visit_left, &left);
     if (left == 0) {
         const uint8_t stream = me_stream_set(t->e, ME_STREAM_SIDE);
-        reduce_group(t, chunk, buffer->sharing, group);
+        me_bucket_group_reduce(t, chunk, buffer->sharing, group);
         me_stream_set(t->e, stream);
         t->ddp[chunk].is_reduced = true;
     }
@@ -390,9 +296,14 @@ void me_ddp_create(me_trainer *t, int32_t chunk)
 void me_ddp_destroy(me_trainer *t, me_ddp *ddp)
 {
     for (int i = 0; i < ddp->n_buffers; i++) {
-        me_buffer_destroy(ddp->buffers[i].layout);
-        me_clear(t->e, &ddp->buffers[i].param_buffer);
-        me_clear(t->e, &ddp->buffers[i].grad_buffer);
+        me_ddp_buffer *b = &ddp->buffers[i];
+        for (uint32_t k = 0; b->exchanged != NULL && k < b->layout->n_buckets;
+             k++) {
+            me_clear(t->e, &b->exchanged[k]);
+        }
+        me_buffer_destroy(b->layout);
+        me_clear(t->e, &b->param_buffer);
+        me_clear(t->e, &b->grad_buffer);
     }
 }
 
@@ -435,7 +346,7 @@ void me_ddp_reduce(me_trainer *t, int32_t chunk)
     for (int i = 0; i < ME_SHARINGS; i++) {
         const uint32_t n = me_bucket_groups_count(t, chunk, (me_sharing)i);
         for (uint32_t group = 0; group < n; group++) {
-            reduce_group(t, chunk, (me_sharing)i, group);
+            me_bucket_group_reduce(t, chunk, (me_sharing)i, group);
         }
     }
     ddp->is_reduced = true;
@@ -447,8 +358,17 @@ void me_ddp_reduce(me_trainer *t, int32_t chunk)
 static void finish_grad_sync(me_trainer *t, int32_t chunk)
 {
     me_ddp *ddp = &t->ddp[chunk];
-    ddp->is_reduced &= !(has_instances(t) && is_told_by_schedule(t));
-    me_ddp_reduce(t, chunk);
+    ddp->is_reduced &= !(me_ddp_has_instances(t) && is_told_by_schedule(t));
+    for (int i = 0; i < ME_SHARINGS; i++) {
+        const uint32_t n = me_bucket_groups_count(t, chunk, (me_sharing)i);
+        for (uint32_t group = 0; group < n; group++) {
+            if (!ddp->is_reduced) {
+                me_bucket_group_reduce(t, chunk, (me_sharing)i, group);
+            }
+            me_bucket_group_finish(t, chunk, (me_sharing)i, group);
+        }
+    }
+    ddp->is_reduced = true;
 }
 
 static void wrap(me_trainer *t)

@@ -40,7 +40,9 @@ typedef struct me_ddp_buffer {
                                    last backwards, in each bucket: more than one
                                    of a parameter whose uses run apart */
     uint32_t *left_in_bucket; /**< gradients that are awaited */
-    me_group_kind group;      /**< that its gradients are summed over */
+    me_tensor **exchanged; /**< of each bucket: what an all-to-all has brought
+                                   that is not summed yet, or NULL; owned */
+    me_group_kind group;   /**< that its gradients are summed over */
 } me_ddp_buffer;
 
 /** One chunk's DistributedDataParallel. */
@@ -59,6 +61,9 @@ bool me_is_layer_matrix(const me_parameter *p);
 /** The type of what a buffer of parameters holds. */
 me_dtype me_ddp_param_dtype(const struct me_trainer *t,
                             const me_ddp_buffer *buffer);
+/** Are there several instances of the distributed optimizer? With one, the group
+ *  of its ranks is that of all data-parallel ones. */
+bool me_ddp_has_instances(const struct me_trainer *t);
 /** The chunk's buffers, on the side stream; its parameters move into them. */
 void me_ddp_create(struct me_trainer *t, int32_t chunk);
 /** Let go of buffers and layout. */

@@ -11,6 +11,13 @@ static bool is_one_group(const me_trainer *t, int32_t chunk)
            t->config->optimizer.overlap_param_gather_with_optimizer_step;
 }
 
+/** Is each bucket a group? Else those of plain parameters are in the last of
+ *  quantised ones. */
+static bool is_group_each(const me_trainer *t)
+{
+    return t->config->optimizer.ddp_reduce_scatter_with_fp32_accumulation;
+}
+
 /** The buffer of a sharing's quantised parameters, or NULL. */
 static const me_ddp_buffer *quantized_of(const me_ddp *ddp, me_sharing sharing)
 {
@@ -31,9 +38,11 @@ uint32_t me_bucket_group_of(const me_trainer *t, int32_t chunk,
     if (is_one_group(t, chunk)) {
         return 0;
     }
-    return quantized == NULL || buffer->is_quantized
-               ? bucket
-               : quantized->layout->n_buckets - 1;
+    if (quantized == NULL || buffer->is_quantized) {
+        return bucket;
+    }
+    return is_group_each(t) ? quantized->layout->n_buckets + bucket
+                            : quantized->layout->n_buckets - 1;
 }
 
 uint32_t me_bucket_groups_count(const me_trainer *t, int32_t chunk,
@@ -45,7 +54,7 @@ uint32_t me_bucket_groups_count(const me_trainer *t, int32_t chunk,
     for (int i = 0; i < ddp->n_buffers; i++) {
         const me_ddp_buffer *b = &ddp->buffers[i];
         if (b->sharing == sharing && b->layout != NULL &&
-            (quantized == NULL || b == quantized)) {
+            (quantized == NULL || b == quantized || is_group_each(t))) {
             n += b->layout->n_buckets;
         }
     }

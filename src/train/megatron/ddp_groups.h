@@ -30,4 +30,15 @@ void me_bucket_group_visit(struct me_trainer *t, int32_t chunk,
                            me_sharing sharing, uint32_t group,
                            me_bucket_visit *visit, void *self);
 
+/** start_grad_sync(): with sums in float32 what the group before has exchanged is
+ *  summed and let go of first; then all buckets of the group are checked, then all
+ *  are reduced. */
+void me_bucket_group_reduce(struct me_trainer *t, int32_t chunk,
+                            me_sharing sharing, uint32_t group);
+
+/** finish_grad_sync() of a group that has begun: what it has exchanged is summed
+ *  in float32 and let go of, unless it was already. */
+void me_bucket_group_finish(struct me_trainer *t, int32_t chunk,
+                            me_sharing sharing, uint32_t group);
+
 #endif /* MEMEST_TRAIN_MEGATRON_DDP_GROUPS_H */

@@ -430,6 +430,8 @@ static void test_contradictions__what_goes_together(void **state)
         ("--optimizer muon --use-distributed-optimizer --ckpt-format torch "
          "--disable-gloo-process-groups"),
         "--eval-global-batch-size 48 --eval-micro-batch-size 3",
+        ("--use-distributed-optimizer "
+         "--ddp-reduce-scatter-with-fp32-accumulation"),
         ("--decrease-batch-size-if-needed --global-batch-size 17 "
          "--eval-global-batch-size 16"),
         "--save x --persistent-save-interval 10",

@@ -154,6 +154,10 @@ static const struct {
     {"--verify-integrity --ckpt-format torch",
      "--verify-integrity and --ckpt-format torch|torch_dcp|fsdp_dtensor "
      "exclude"},
+    {"--use-distributed-optimizer --ddp-average-in-collective "
+     "--ddp-reduce-scatter-with-fp32-accumulation",
+     "--ddp-reduce-scatter-with-fp32-accumulation and "
+     "--ddp-average-in-collective exclude each other"},
     {"--use-mup --mup-base-hidden-size 0",
      "--mup-base-hidden-size 0: must be above 0"},
     {"--experimental-attention-variant dsa",

@@ -211,6 +211,11 @@ static const char *const rule_cases[][2] = {
     {"optimizer.num_distributed_optimizer_instances=2 parallel.world_size=4 "
      "optimizer.distributed=true",
      ""},
+    {"optimizer.num_distributed_optimizer_instances=2 parallel.world_size=4 "
+     "optimizer.distributed=true "
+     "optimizer.ddp_reduce_scatter_with_fp32_accumulation=true",
+     "optimizer.ddp_reduce_scatter_with_fp32_accumulation = true does not go "
+     "with optimizer.num_distributed_optimizer_instances = 2"},
     {"optimizer.num_distributed_optimizer_instances=3 parallel.world_size=4 "
      "optimizer.distributed=true",
      "optimizer.num_distributed_optimizer_instances = 3 does not divide data "

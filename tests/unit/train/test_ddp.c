@@ -178,6 +178,30 @@ static void test_ddp__overlapped_reduction(void **state)
     test_trainer_fini(&r);
 }
 
+/* Sums in float32: the bucket, 128 elements of two bytes, goes by all-to-all into
+ * one as large; then the sum of the rank's part, here all of it, of four. */
+static void test_ddp__sums_in_float32(void **state)
+{
+    (void)state;
+    for (int overlapped = 0; overlapped < 2; overlapped++) {
+        test_trainer r;
+        test_trainer_init(&r, 1);
+        r.config.train.grad_dtype = ME_DTYPE_BFLOAT16;
+        r.config.optimizer.distributed = true;
+        r.config.optimizer.ddp_reduce_scatter_with_fp32_accumulation = true;
+        r.config.optimizer.overlap_grad_reduce = overlapped == 1;
+        me_ddp_create(&r.t, 0);
+        (void)me_test_events_take(&r.model.events);
+        me_ddp_reduce(&r.t, 0);
+        EXPECT_EVENTS(&r.model.events,
+                      overlapped == 1 ? "+256 AllToAll:128"
+                                      : "+256 AllToAll:128 +512 -512 -256");
+        me_distributed_data_parallel.finish_grad_sync(&r.t, 0);
+        EXPECT_EVENTS(&r.model.events, overlapped == 1 ? "+512 -512 -256" : "");
+        test_trainer_fini(&r);
+    }
+}
+
 /* Main parameters: a clone and a float32 copy of each, the clone goes;
  * matrices first, then vectors. Around them the groups are gathered. */
 static void test_ddp__optimizer_is_built(void **state)
@@ -213,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_ddp__reduction),
         cmocka_unit_test(test_ddp__checks_for_nan),
         cmocka_unit_test(test_ddp__overlapped_reduction),
+        cmocka_unit_test(test_ddp__sums_in_float32),
         cmocka_unit_test(test_ddp__optimizer_is_built),
     };
     return cmocka_run_group_tests_name("ddp", tests, NULL, NULL);
