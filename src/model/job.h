@@ -72,6 +72,10 @@ typedef struct me_model_config {
     bool qk_clip;                    /**< queries and keys are clipped */
     bool log_max_attention_logit;    /**< each head's largest score is kept */
     bool fp32_residual_connection;
+    bool use_mup;                  /**< maximal update parametrisation */
+    uint64_t mup_base_hidden_size; /**< 0: as hidden_size */
+    double mup_embedding_mult;     /**< of what the embedding makes */
+    double mup_output_mult;        /**< of logits; 1: base over hidden_size */
 } me_model_config;
 
 /** Does it have one of the rotary position embeddings? */

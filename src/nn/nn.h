@@ -47,6 +47,7 @@ typedef struct me_parameter {
     bool is_shared_embedding;  /**< tied word embeddings under a pipeline */
     bool is_replica_of_tied;   /**< the last stage's copy of them */
     bool is_embedding_or_output; /**< of word embeddings or output layer */
+    bool is_position_embedding;
     bool is_expert;      /**< of experts that are spread over expert ranks */
     const me_kind *kind; /**< NULL: a plain one; begins with its tensor's, see
                               tensor/kind.h */

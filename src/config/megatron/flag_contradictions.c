@@ -190,7 +190,6 @@ static const struct {
     {NULL, "--moe-shared-expert-intermediate-size", ABOVE, NULL, 0},
     {"!--moe-flex-dispatcher-num-sms", "--moe-deepep-num-sms", EQUAL_TO,
      "--moe-hybridep-num-sms", -1},
-    {"--use-mup", "--mup-base-hidden-size", ABOVE, NULL, 0},
     {"--experimental-attention-variant=gated_delta_net",
      "--linear-num-value-heads", MULTIPLE_OF, "--linear-num-key-heads", 16},
 };

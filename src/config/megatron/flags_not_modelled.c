@@ -76,12 +76,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      "--disable-dsa-indexer-scoring-relu",
      .needs = "--experimental-attention-variant", .note = "attention variant",
      .effect = ME_EITHER(ANY)},
-    {"--use-mup", .note = "maximal update parametrisation",
-     .effect = ME_HIGHER(SOME)},
-    {"--mup-width-mult:f --mup-base-hidden-size:i --mup-embedding-mult:f "
-     "--mup-output-mult:f --mup-base-head-dim:f --mup-attn-scale-power:f",
-     .needs = "--use-mup", .note = "maximal update parametrisation",
-     .effect = ME_HIGHER(SOME)},
     {"--fused-residual-rmsnorm",
      .needs = "--num-experts --multi-latent-attention",
      .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},

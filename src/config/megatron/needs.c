@@ -79,6 +79,11 @@ static bool has_overlapped_reduction(const me_config *config)
     return config->optimizer.overlap_grad_reduce;
 }
 
+static bool has_mup(const me_config *config)
+{
+    return config->model.use_mup;
+}
+
 static bool has_decoupled_rate(const me_config *config)
 {
     return config->optimizer.decoupled_lr;
@@ -198,6 +203,9 @@ const me_option_need me_megatron_needs[] = {
      "train.defer_embedding_wgrad_compute"},
     {"optimizer.ddp_pad_buckets_for_high_nccl_busbw", has_distributed_optimizer,
      "optimizer.distributed"},
+    {"model.mup_", has_mup, "model.use_mup"},
+    {"optimizer.ddp_reduce_scatter_with_fp32_accumulation",
+     has_distributed_optimizer, "optimizer.distributed"},
     {"optimizer.saves_fully_reshardable", has_distributed_optimizer,
      "optimizer.distributed"},
     {"optimizer.ddp_bucket_size", has_overlapped_reduction,

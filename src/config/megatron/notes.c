@@ -2,6 +2,7 @@
 #include "config/flags.h"
 #include "config/megatron/megatron_rules.h"
 #include "model/cp_comm.h"
+#include "model/mup.h"
 
 #include <string.h>
 
@@ -39,6 +40,14 @@ static bool has_other_window(const me_config *config)
 static bool evaluates_more(const me_config *config)
 {
     return config->train.eval_micro_batch_size > config->train.micro_batch_size;
+}
+
+/** Which learning rate comes first is in their numbers. */
+static bool has_mup_and_decoupled(const me_config *config)
+{
+    return me_model_is_mup_scaled(&config->model) &&
+           config->optimizer.decoupled_lr &&
+           !me_is_muon(config->optimizer.kind);
 }
 
 static bool has_fp32_residual(const me_config *config)
@@ -202,6 +211,10 @@ static const struct {
     {"train.eval_micro_batch_size", "--eval-micro-batch-size", evaluates_more,
      "evaluation with larger micro-batches; training is estimated",
      ME_HIGHER(ANY)},
+    {"model.use_mup", "--use-mup", has_mup_and_decoupled,
+     "learning rates of widths beside a decoupled one; the order of parameters "
+     "is that without widths'",
+     ME_EITHER(SMALL)},
     {"train.load_checkpoint", "--load", loads_otherwise,
      "loading a checkpoint of another format, in parts, in FP8, under FSDP or "
      "with this optimizer; the job is estimated from nothing",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/embedding.h"
 
+#include "model/mup.h"
 #include "nn/megatron/vocabulary.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -45,6 +46,9 @@ void me_embedding_create(me_nn *nn, me_module_id parent,
                 .shape = ME_SHAPE(c->max_position_embeddings, c->hidden_size),
                 .is_made_on_host = true,
             });
+        if (l->position != NULL) {
+            l->position->is_position_embedding = true;
+        }
     }
 }
 
@@ -120,6 +124,9 @@ static me_tensor *embed(me_nn *nn, const me_embedding_layer *embedding,
     }
     if (!reduce_scatters(nn)) {
         y = me_rebind(e, y, sequence_first(e, y)); // (s, b, h)
+    }
+    if (me_model_scales_embeddings(&nn->config->model)) {
+        y = me_rebind(e, y, me_mul_number(e, y));
     }
     if (nn->config->parallel.sequence) {
         if (!reduce_scatters(nn)) {

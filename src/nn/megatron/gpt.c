@@ -180,7 +180,8 @@ me_tensor *me_gpt_postprocess(me_gpt *gpt, const me_batch *batch, me_tensor *x,
         y = y == x ? of_decoder : me_rebind(nn->e, y, of_decoder);
     }
     me_launch_host(nn->e, ME_HOST_HEAD);
-    me_tensor *logits = me_column_linear(nn, &gpt->output_layer, y, weight);
+    me_tensor *logits = me_scale_logits(
+        nn, me_column_linear(nn, &gpt->output_layer, y, weight));
     return me_leave(nn->e, frame,
                     me_language_model_loss(nn, batch->labels, logits));
 }

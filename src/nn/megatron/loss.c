@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/loss.h"
 
+#include "model/mup.h"
 #include "nn/megatron/backend.h"
 #include "nn/megatron/vocabulary.h"
 #include "ops/compiled.h"
@@ -278,6 +279,13 @@ me_tensor *me_vocab_parallel_cross_entropy(me_nn *nn, me_tensor *logits,
     return nn->config->train.torch_compile
                ? fused_cross_entropy(nn, logits, target)
                : op_by_op_cross_entropy(nn, logits, target);
+}
+
+me_tensor *me_scale_logits(me_nn *nn, me_tensor *logits)
+{
+    return me_model_scales_logits(&nn->config->model)
+               ? me_rebind(nn->e, logits, me_mul_number(nn->e, logits))
+               : logits;
 }
 
 me_tensor *me_language_model_loss(me_nn *nn, me_tensor *labels,

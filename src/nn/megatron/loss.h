@@ -14,6 +14,10 @@
 me_tensor *me_vocab_parallel_cross_entropy(me_nn *nn, me_tensor *logits,
                                            me_tensor *target);
 
+/** LanguageModule._scale_logits(): of maximal update parametrisation, which take
+ *  the name of those that a layer made; else @p logits. */
+me_tensor *me_scale_logits(me_nn *nn, me_tensor *logits);
+
 /** LanguageModule.compute_language_model_loss(): labels (b, s) int64 and logits
  *  (s, b, v/t) to the loss (b, s), float32. */
 me_tensor *me_language_model_loss(me_nn *nn, me_tensor *labels,

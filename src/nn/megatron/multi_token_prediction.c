@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/megatron/multi_token_prediction.h"
 
+#include "model/mup.h"
 #include "nn/megatron/backend.h"
 #include "nn/megatron/loss.h"
 #include "nn/megatron/te_fp8_state.h"
@@ -428,6 +429,9 @@ static me_tensor *depth_loss(me_nn *nn, me_mtp_metrics *metrics,
                          head->output_weight)); // (s, b, v/t)
     me_drop(e, v->ignored_sum); // the name holds the missing bias now
     v->ignored_sum = NULL;
+    if (me_model_scales_logits(&nn->config->model)) {
+        set(e, &v->logits, me_mul_number(e, v->logits));
+    }
     me_tensor *sum = NULL;
     me_tensor *labels = roll(e, v->labels, &sum);
     set(e, &v->labels, labels);

@@ -17,7 +17,7 @@ struct me_trainer;
  *  them. */
 typedef enum me_parameter_group {
     ME_GROUP_DECAYED,
-    ME_GROUP_DECOUPLED, /**< with a learning rate of their own */
+    ME_GROUP_OWN_RATE, /**< with a learning rate of their own */
     ME_GROUP_UNDECAYED,
     ME_OPTIMIZER_GROUPS
 } me_parameter_group;

@@ -159,7 +159,7 @@ static const struct {
      "--ddp-reduce-scatter-with-fp32-accumulation and "
      "--ddp-average-in-collective exclude each other"},
     {"--use-mup --mup-base-hidden-size 0",
-     "--mup-base-hidden-size 0: must be above 0"},
+     "--mup-base-hidden-size 0: must be a whole number from 1"},
     {"--experimental-attention-variant dsa",
      "--experimental-attention-variant dsa needs --disable-bias-linear"},
     {"--num-experts 8 --moe-router-topk 2 --moe-token-dispatcher-type alltoall --disable-bias-linear --transformer-impl inference_optimized --normalization RMSNorm",

@@ -366,11 +366,6 @@ typedef struct grouped {
     "+" own " +8 +8 +8 AllGather:1 -8 +" all " -" own " +" all " +" all        \
     " AllGather:" all " -" all " -" all " -8 -" all " -8"
 
-/* Word embeddings and output layer come after the other matrices where they have
- * a learning rate of their own, and before vectors. Keys of groups are pickled:
- * [((("max_lr", 5e-4), ("min_lr", 5e-5)), False), ((("wd_mult", 0.0),), False)]
- * takes 87 bytes, and of experts' vectors 18 beside others'. A rank that has
- * fewer than another makes room for its. */
 /* In FP8 FusedAdam does if the host steps or main parameters have 16 bits. */
 static void test_optimizer__who_holds_main_parameters(void **state)
 {
@@ -399,6 +394,11 @@ static void test_optimizer__who_holds_main_parameters(void **state)
     }
 }
 
+/* Word embeddings and output layer come after the other matrices where they have
+ * a learning rate of their own, and before vectors. Keys of groups are pickled:
+ * [((("max_lr", 5e-4), ("min_lr", 5e-5)), False), ((("wd_mult", 0.0),), False)]
+ * takes 87 bytes, and of experts' vectors 18 beside others'. A rank that has
+ * fewer than another makes room for its. */
 static void test_optimizer__groups(void **state)
 {
     static const grouped cases[] = {
@@ -439,6 +439,42 @@ static void test_optimizer__groups(void **state)
     }
 }
 
+/* Maximal update parametrisation: Adam steps matrices of layers with a rate and an
+ * eps of their own, behind what else has weight decay, SGD vectors and embeddings.
+ * [((("eps", 1e-8), ("max_lr", 2.5e-5), ("min_lr", 1e-6)), False), ((("wd_mult",
+ * 0.0),), False)] takes 104 bytes. */
+static void test_optimizer__groups_of_widths(void **state)
+{
+    static const struct {
+        me_optimizer_kind kind;
+        bool is_embedding;
+        uint64_t base_hidden_size;
+        const char *gathered;
+    } cases[] = {
+        {ME_OPTIMIZER_ADAM, false, 1, GATHERED_LONGER("104", "108")},
+        {ME_OPTIMIZER_ADAM, true, 1, GATHERED_LONGER("46", "108")},
+        {ME_OPTIMIZER_SGD, false, 1, GATHERED_LONGER("86", "117")},
+        {ME_OPTIMIZER_SGD, true, 1, GATHERED_LONGER("113", "117")},
+        {ME_OPTIMIZER_ADAM, false, 0, "+46 +8 +8 +8 AllGather:1 -8 +46 +46"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_trainer r;
+        init(&r, cases[i].kind);
+        me_optimizer_destroy(&r.t);
+        r.config.model.use_mup = true;
+        r.config.model.mup_base_hidden_size = cases[i].base_hidden_size;
+        r.fc.weight->is_embedding_or_output = cases[i].is_embedding;
+        (void)me_test_events_take(&r.model.events);
+        me_optimizer_create(&r.t);
+        const char *events = me_test_events_take(&r.model.events);
+        assert_memory_equal(events, cases[i].gathered,
+                            strlen(cases[i].gathered));
+        fini(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_optimizer__on_the_host),
         cmocka_unit_test(test_optimizer__who_holds_main_parameters),
         cmocka_unit_test(test_optimizer__groups),
+        cmocka_unit_test(test_optimizer__groups_of_widths),
     };
     return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
 }
