@@ -254,3 +254,34 @@ me_status me_window_layers_read(const char *text, int32_t n_layers,
                ? fail_length(option, text, n_layers, diag)
                : ME_OK;
 }
+
+me_status me_no_rope_layers_read(const char *text, int32_t n_layers,
+                                 me_diag *diag, bool *lacks_rope_out)
+{
+    static const char option[] = "model.no_rope_freq";
+    reader r = {.at = text, .layers = lacks_rope_out, .capacity = n_layers};
+    value pattern = {0};
+    if (*text == '\0' || strcmp(text, "0") == 0) {
+        for (int32_t i = 0; i < n_layers; i++) {
+            lacks_rope_out[i] = false;
+        }
+        return ME_OK;
+    }
+    const me_status status = read_pattern(&r, option, diag, &pattern);
+    const int64_t period = pattern.number > 0 ? pattern.number : 1;
+    if (status != ME_OK) {
+        return status;
+    }
+    if (pattern.is_list) {
+        return r.count == n_layers ? ME_OK
+                                   : fail_length(option, text, n_layers, diag);
+    }
+    for (int32_t i = 0; i < n_layers; i++) {
+        lacks_rope_out[i] = (i + 1) % period == 0;
+    }
+    return n_layers % period == 0
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "%s = %s does not divide model.num_layers = %d",
+                         option, text, (int)n_layers);
+}

@@ -2,9 +2,9 @@
  * @file
  * Which layers of a model are of a kind: have experts, as Megatron-LM's
  * --moe-layer-freq says it, or attention within a window, as
- * --window-attn-skip-freq does. A period, or a list with a 1 for each layer that
- * is of the kind and a 0 for the others, in Python's way: `[0,1,1,1]` or
- * `([0]*1+[1]*26)`. Of what _eval_pattern() (training/arguments.py) gives to
+ * --window-attn-skip-freq does, or no rotary embedding (--no-rope-freq). A period,
+ * or a list with a 1 for each layer that is of the kind and a 0 for the others, in
+ * Python's way: `[0,1,1,1]` or `([0]*1+[1]*26)`. Of what _eval_pattern() (training/arguments.py) gives to
  * Python there are numbers, lists, `+`, `*`, `**` and parentheses, and no spaces;
  * an element of a list is none that is read.
  *
@@ -41,5 +41,17 @@ me_status me_moe_layers_read(const char *text, int32_t n_layers, me_diag *diag,
 me_status me_window_layers_read(const char *text, int32_t n_layers,
                                 me_diag *diag,
                                 bool *has_window_out) ME_MUST_CHECK;
+
+/**
+ * Which layers have no rotary embedding (TransformerConfig.no_rope_freq).
+ *
+ * @param text  the period, each end of which has none (`4`: layers 3, 7 …), which
+ *              divides @p n_layers, or the list, as long; empty or `0`: all have it
+ * @param lacks_rope_out  for each layer; on failure not to be read
+ * @return as me_moe_layers_read()
+ */
+me_status me_no_rope_layers_read(const char *text, int32_t n_layers,
+                                 me_diag *diag,
+                                 bool *lacks_rope_out) ME_MUST_CHECK;
 
 #endif /* MEMEST_PARALLEL_MOE_LAYERS_H */

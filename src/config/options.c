@@ -3,6 +3,7 @@
 
 #include "base/nearest.h"
 #include "base/parse.h"
+#include "config/attention_options.h"
 #include "config/config_private.h"
 #include "config/ddp_options.h"
 #include "config/fp8_options.h"
@@ -148,15 +149,7 @@ COUNT("model.yarn_positions", "4096", 1, tokens_max, "positions", NULL,
     model.yarn_positions, "Positions of yarn's tables of cosines and sines."),
 DOUBLE("model.activation_clamp_value", "0", 0.0, 1e6, model.activation_clamp_value,
     "Halves of gated units are clamped to it; 0: they are not."),
-BOOL("model.window_attention", "false", model.window_attention,
-    "Attention of some layers looks at a window; Transformer Engine's keeps as much."),
-STRING("model.window_attn_skip_freq", "", model.window_attn_skip_freq,
-    "Every how many layers one has no window, or a list with a 1 for each that has one; "
-    "empty: all have one."),
-BOOL("model.qk_clip", "false", model.qk_clip,
-    "Weights of queries and keys are clipped by each head's largest score."),
-BOOL("model.log_max_attention_logit", "false", model.log_max_attention_logit,
-    "The largest score of attention is kept for the log."),
+ME_ATTENTION_OPTIONS
 BOOL("model.fp32_residual_connection", "false", model.fp32_residual_connection,
     "The residual stream is float32 in a half precision job."),
 

@@ -41,6 +41,7 @@ typedef struct me_model_config {
     bool attention_output_gate; /**< a sigmoid of a part of the projection */
     bool qk_layernorm;
     bool qk_layernorm_across_heads; /**< of all at once, not of each */
+    bool qk_l2_norm;                /**< in its place, without weights */
     me_position_embedding position_embedding;
     bool rotary_interleaved; /**< a pair that turns is two neighbours */
     bool use_rope_scaling;   /**< of frequencies, when they are made */
@@ -71,6 +72,8 @@ typedef struct me_model_config {
                                           "": all */
     bool qk_clip;                    /**< queries and keys are clipped */
     bool log_max_attention_logit;    /**< each head's largest score is kept */
+    char no_rope_freq[256];          /**< layers without rotary embedding, see
+                                 parallel/moe_layers.h; "": none */
     bool fp32_residual_connection;
     bool use_mup;                  /**< maximal update parametrisation */
     uint64_t mup_base_hidden_size; /**< 0: as hidden_size */

@@ -131,9 +131,11 @@ typedef struct me_nn {
     const bool
         *is_window_layer; /**< whose attention looks at a window, of each of
                                       the model's; borrowed; NULL: none */
-    const me_routing *routing; /**< who gets how many tokens; borrowed */
-    int32_t chunk;             /**< that is being built */
-    bool is_loss_parallel;     /**< runs in PyTorch's loss_parallel() */
+    const bool *is_no_rope_layer; /**< whose attention has no rotary embedding,
+                                      likewise */
+    const me_routing *routing;    /**< who gets how many tokens; borrowed */
+    int32_t chunk;                /**< that is being built */
+    bool is_loss_parallel;        /**< runs in PyTorch's loss_parallel() */
     struct me_weight_gradients
         *weights; /**< where split backwards keep theirs; NULL:
                                        no backward is split */

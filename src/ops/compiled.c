@@ -9,6 +9,7 @@
 enum {
     CONFIGURATIONS = 2,
     TILED_CONFIGURATIONS = 6,
+    REDUCTION_CONFIGURATIONS = 3,
     MOST_VERSIONS = 2 /**< for the first strides, then for any */
 };
 
@@ -43,11 +44,17 @@ static void copy_once(me_engine *e, const me_tensor *changed, int n_changed)
     me_leave(e, frame, NULL);
 }
 
-/** One kernel reads its inputs along unlike dimensions: it is tiled. */
+/** Of other numbers of configurations: a kernel that reads its inputs along unlike
+ *  dimensions is tiled, and blocks of a reduction have 1, 8 or 32 rows. */
+static const int configurations[ME_COMPILED_KERNELS] = {
+    [ME_COMPILED_RING_OUTPUT_INIT] = TILED_CONFIGURATIONS,
+    [ME_COMPILED_L2_NORM] = REDUCTION_CONFIGURATIONS,
+    [ME_COMPILED_L2_NORM_BACKWARD] = REDUCTION_CONFIGURATIONS,
+};
+
 static int configurations_of(me_compiled_kernel kernel)
 {
-    return kernel == ME_COMPILED_RING_OUTPUT_INIT ? TILED_CONFIGURATIONS
-                                                  : CONFIGURATIONS;
+    return configurations[kernel] > 0 ? configurations[kernel] : CONFIGURATIONS;
 }
 
 /** @param changed  shape of each of @p n_changed that it writes to */

@@ -13,8 +13,8 @@
 
 #include "tensor/tensor.h"
 
-/** The element-wise kernels of the compiled functions. Reductions have one
- *  configuration and are not timed. */
+/** The element-wise kernels of the compiled functions. Reductions of dense rows
+ *  have one configuration and are not timed. */
 typedef enum me_compiled_kernel {
     ME_COMPILED_SQUARED_RELU,
     ME_COMPILED_SQUARED_RELU_BACKWARD,
@@ -28,6 +28,8 @@ typedef enum me_compiled_kernel {
     ME_COMPILED_QUICK_GELU_BACKWARD,
     ME_COMPILED_OUTPUT_GATE,
     ME_COMPILED_OUTPUT_GATE_BACKWARD,
+    ME_COMPILED_L2_NORM,
+    ME_COMPILED_L2_NORM_BACKWARD,
     ME_COMPILED_BIAS_DROPOUT_ADD,
     ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD,
     ME_COMPILED_LOSS_TARGET,

@@ -352,27 +352,28 @@ me_tensor *me_gelu(me_engine *e, me_tensor *x)
     return activation(e, &gelu_op, x);
 }
 
-/** where(x >= min and x <= max, g, 0), the zero on the card. */
+/** where(x >= min and x <= max, g, 0), the zero on the card and made first. */
 static const me_op clamp_gradient = {"ClampBackward1", "where.self",
                                      .cost = ME_POINTWISE};
+static const me_op both_ends = {"logical_and", "logical_and_.default",
+                                .cost = ME_POINTWISE};
 
 static void clamp_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                            me_tensor **gx)
 {
     const me_tensor *x = node->saved[0];
-    me_tensor *inside = me_pointwise(e, "compare", x, ME_DTYPE_BOOL);
-    if (node->data.flag) {
-        me_tensor *below = me_pointwise(e, "compare", x, ME_DTYPE_BOOL);
-        me_tensor *both = me_pointwise(e, "logical_and", x, ME_DTYPE_BOOL);
-        me_drop(e, below);
-        me_drop(e, inside);
-        inside = both;
-    }
     me_tensor *zero =
         me_empty(e, "scalar_tensor", (me_dtype)gy[0]->dtype, ME_SCALAR);
+    me_tensor *inside = me_pointwise(e, "compare", x, ME_DTYPE_BOOL);
+    me_tensor *below = NULL;
+    if (node->data.flag) {
+        below = me_pointwise(e, "compare", x, ME_DTYPE_BOOL);
+        me_op_run(e, &both_ends, ME_TENSORS(inside, below), ME_TENSORS(inside));
+    }
     gx[0] = me_kernel_like(e, &clamp_gradient, ME_TENSORS(gy[0]));
-    me_drop(e, zero);
+    me_drop(e, below);
     me_drop(e, inside);
+    me_drop(e, zero);
 }
 
 static const me_op clamp_op =

@@ -103,6 +103,9 @@ me_tensor *me_fused_weighted_quick_geglu(me_engine *e, me_tensor *x,
 /** x · sigmoid(gate), in float32 between; @p gate may lie in a wider tensor, and
  *  has the elements of @p x in shape of its own; saves both. */
 me_tensor *me_fused_output_gate(me_engine *e, me_tensor *x, me_tensor *gate);
+/** x / rms(x) along the last dimension, in float32 between; @p x may lie in a wider
+ *  tensor; saves it and 1/rms, (…, 1) float32. */
+me_tensor *me_fused_l2_norm(me_engine *e, me_tensor *x);
 /** @} */
 
 #endif /* MEMEST_OPS_ELEMENTWISE_H */

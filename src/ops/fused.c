@@ -176,3 +176,66 @@ me_tensor *me_fused_output_gate(me_engine *e, me_tensor *x, me_tensor *gate)
     me_compiled_run(e, ME_COMPILED_OUTPUT_GATE, NULL);
     return me_output(e, node, y);
 }
+
+static const me_op l2_norm_gradient = {"l2_norm_backward",
+                                       .cost = ME_COST(COMPILED, 4, 2, 1)};
+
+enum {
+    L2_NORM_SAVED_INPUT,
+    L2_NORM_SAVED_FACTOR
+};
+
+/** Inductor knows how to reduce dense rows, and few of them; others it times, if
+ *  several fit in a block (num_splits() of ir.py, reduction_hint() of
+ *  codegen/simd_kernel_features.py, _persistent_reduction_configs() of
+ *  runtime/triton_heuristics.py). It takes heads and strides that change for any. */
+static void run_l2_norm(me_engine *e, me_compiled_kernel kernel,
+                        const me_tensor *x, const me_tensor *changed)
+{
+    enum {
+        ROWS_OF_SM = 64,
+        BLOCK_ELEMENTS = 4096,
+        ROWS_OF_BLOCK = 8
+    };
+
+    const uint64_t columns = me_dim(x, -1);
+    const uint64_t rows = columns == 0 ? 0 : me_numel(x) / columns;
+    if (me_tensor_is_contiguous(x) ||
+        rows < (uint64_t)me_engine_card(e)->multiprocessors * ROWS_OF_SM ||
+        columns > BLOCK_ELEMENTS / ROWS_OF_BLOCK) {
+        return;
+    }
+    const uint64_t numbers[ME_COMPILED_NUMBERS] = {
+        me_dim(x, -2), x->strides[0], x->strides[x->shape.ndim - 2]};
+    me_compiled_run_numbers(e, kernel, numbers, changed,
+                            changed == NULL ? 0 : 1);
+}
+
+static void l2_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                             me_tensor **gx)
+{
+    const me_tensor *x = node->saved[L2_NORM_SAVED_INPUT];
+    gx[0] = me_kernel(e, &l2_norm_gradient, ME_TENSORS(x, gy[0]),
+                      (me_dtype)x->dtype, x->shape);
+    run_l2_norm(e, ME_COMPILED_L2_NORM_BACKWARD, x, NULL);
+    me_clear(e, &node->saved[L2_NORM_SAVED_INPUT]);  // as the list of its
+    me_clear(e, &node->saved[L2_NORM_SAVED_FACTOR]); // arguments ends
+}
+
+static const me_op l2_norm_op =
+    ME_OP("l2_norm", NULL, ME_COST(COMPILED, 3, 1, 1),
+          "CompiledFunctionBackward", .backward = l2_norm_backward);
+
+me_tensor *me_fused_l2_norm(me_engine *e, me_tensor *x)
+{
+    const me_frame frame = me_enter(e);
+    me_node *node = me_record1(e, &l2_norm_op, x);
+    me_tensor *factor = me_empty(e, "l2_norm", ME_DTYPE_FLOAT32,
+                                 me_shape_with_last(&x->shape, 1));
+    me_save(e, node, L2_NORM_SAVED_INPUT, x);
+    me_save(e, node, L2_NORM_SAVED_FACTOR, factor);
+    me_tensor *y =
+        me_kernel(e, &l2_norm_op, ME_TENSORS(x), (me_dtype)x->dtype, x->shape);
+    run_l2_norm(e, ME_COMPILED_L2_NORM, x, factor);
+    return me_leave(e, frame, me_output(e, node, y));
+}

@@ -46,11 +46,13 @@ bool me_megatron_has_layer(const me_config *job,
            !job->parallel.account_for_loss_in_pipeline_split &&
            job->parallel.num_layers_per_virtual_pipeline_stage == 0 &&
            !job->fp8.first_last_layers_bf16 && job->moe.tokens[0] == '\0' &&
+           job->model.no_rope_freq[0] == '\0' &&
            job->recompute.method == ME_RECOMPUTE_UNIFORM &&
            !sets(variant, "recompute.method=block") &&
            !sets_option(variant, "moe.layer_freq=") &&
            !sets_option(variant, "model.window_attention=") &&
            !sets_option(variant, "model.window_attn_skip_freq=") &&
+           !sets_option(variant, "model.no_rope_freq=") &&
            !sets_option(variant, "moe.num_experts=");
 }
 

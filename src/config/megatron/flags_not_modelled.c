@@ -52,8 +52,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .needs = "--transformer-impl=local", // TE's kernels add the one
      .note = "norm weights around zero, one more vector",
      .effect = ME_HIGHER(SMALL)},
-    {"--qk-l2-norm", .note = "L2 norm of queries and keys, in float32",
-     .effect = ME_HIGHER(SOME)},
     {"--enable-experimental", .needs = "--moe-permute-fusion",
      .note = "fused kernels that pad routing maps and convert indices; "
              "without experts it only lets other flags pass",
@@ -119,9 +117,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--relative-attention-num-buckets:i --relative-attention-max-distance:i",
      .needs = "--position-embedding-type=relative",
      .note = "relative positions", .effect = ME_HIGHER(ANY)},
-    {"--no-rope-freq:p",
-     .note = "layers without rotary embedding, which keep less",
-     .effect = ME_LOWER(SOME)},
     {"--no-position-embedding", .needs = "!--position-embedding-type=rope|none",
      .note = "deprecated; learned positions unless rope is given",
      .effect = ME_LOWER(SMALL)},

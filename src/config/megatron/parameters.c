@@ -72,7 +72,7 @@ static uint64_t attention(const me_model_config *m)
     const uint64_t gate = m->attention_output_gate ? q : 0;
     uint64_t n = linear(m->hidden_size, sum(sum(q, gate), kv), m->add_qkv_bias);
     n = sum(n, linear(q, m->hidden_size, m->add_bias_linear));
-    n = sum(n, !m->qk_layernorm ? 0 : query_key_norms(m));
+    n = sum(n, !m->qk_layernorm || m->qk_l2_norm ? 0 : query_key_norms(m));
     return sum(n, softmax_offset);
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/alloc.h"
 #include "config/megatron/megatron_rules.h"
+#include "parallel/moe_layers.h"
 
 /* What MLATransformerConfig and validate_args() ask of multi-latent attention,
  * and what they and MultiTokenPredictionBlock ask of multi-token prediction. */
@@ -201,6 +203,43 @@ static me_status check_norms_and_bias(const me_config *config, me_diag *diag)
         me_choice_word(me_norm_placement_choices, (int)m->norm_placement));
 }
 
+/** Of MLA: "qk_l2_norm is not supported with MLA." */
+static me_status check_l2_norm(const me_config *config, me_diag *diag)
+{
+    if (!config->model.qk_l2_norm) {
+        return ME_OK;
+    }
+    if (config->model.multi_latent_attention ||
+        config->model.qk_layernorm_across_heads) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "model.qk_l2_norm = true does not go with "
+                       "model.multi_latent_attention = true or "
+                       "model.qk_layernorm_across_heads = true");
+    }
+    return config->train.torch_compile
+               ? ME_OK
+               : me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "model.qk_l2_norm = true with "
+                         "train.torch_compile = false is not modelled");
+}
+
+/** TransformerConfig reads them whatever the positions are. */
+static me_status check_no_rope(const me_config *config, me_diag *diag)
+{
+    const int32_t n = config->model.num_layers;
+    if (config->model.no_rope_freq[0] == '\0' || n < 1) {
+        return ME_OK;
+    }
+    bool *lacks_rope = me_alloc((size_t)n, sizeof *lacks_rope, "rope.layers");
+    if (lacks_rope == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for layers");
+    }
+    const me_status status =
+        me_no_rope_layers_read(config->model.no_rope_freq, n, diag, lacks_rope);
+    me_free(lacks_rope);
+    return status;
+}
+
 /** Each rank would have to gather the heads of the others. */
 static me_status check_norms_of_heads(const me_config *config, me_diag *diag)
 {
@@ -228,6 +267,7 @@ me_rule *const me_model_rules[] = {
     check_latent_recompute, check_latent_rotary,
     check_latent_ranks,     check_output_gate,
     check_norms_and_bias,   check_norms_of_heads,
+    check_l2_norm,          check_no_rope,
     check_mtp_depths,       check_mtp_positions,
     check_mtp_recompute,    check_mtp_distributed,
     check_mtp_tied,         NULL,

@@ -30,6 +30,8 @@ void me_attention_create(me_nn *nn, me_module_id parent, int32_t number,
     me_attention *a = attention;
     a->module =
         me_module_add_as(nn->e, parent, "self_attention", "SelfAttention");
+    a->has_no_rope = nn->is_no_rope_layer != NULL && number >= 0 &&
+                     nn->is_no_rope_layer[me_attention_number(nn, number)];
     me_core_attention_create(nn, a->module, number, &a->core_attention);
     a->linear_proj =
         me_row_linear_create(nn, &(me_linear_spec){
@@ -57,7 +59,10 @@ void me_attention_create(me_nn *nn, me_module_id parent, int32_t number,
     if (a->linear_qkv.weight != NULL) {
         a->linear_qkv.weight->is_qkv = true;
     }
-    if (c->qk_layernorm) {
+    if (c->qk_l2_norm) {
+        a->q_layernorm = me_norm_create_l2(nn, a->module, "q_layernorm");
+        a->k_layernorm = me_norm_create_l2(nn, a->module, "k_layernorm");
+    } else if (c->qk_layernorm) {
         const bool is_whole = c->qk_layernorm_across_heads;
         a->q_layernorm = me_norm_create(nn, a->module, "q_layernorm",
                                         is_whole ? heads * d : d);
@@ -177,7 +182,7 @@ static void query_key_value(me_nn *nn, const me_attention *attention,
         parts[3],
         NULL,
     };
-    if (c->model.qk_layernorm) {
+    if (c->model.qk_layernorm || c->model.qk_l2_norm) {
         norm_query_key(nn, attention, made);
     }
     if (is_gated) {
@@ -236,6 +241,9 @@ me_tensor *me_attention_forward(me_nn *nn, const me_attention *attention,
     me_engine *e = nn->e;
     if (!me_engine_is_ok(e)) {
         return me_none(e);
+    }
+    if (attention->has_no_rope) {
+        angles = NULL;
     }
     me_module_enter(e, attention->module);
     const me_frame frame = me_enter(e);

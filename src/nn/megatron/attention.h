@@ -16,8 +16,9 @@ typedef struct me_attention {
     me_core_attention core_attention;
     me_linear linear_proj;
     me_linear linear_qkv;
-    me_norm q_layernorm; /**< with qk_layernorm */
+    me_norm q_layernorm; /**< with qk_layernorm or qk_l2_norm */
     me_norm k_layernorm;
+    bool has_no_rope; /**< angles are not for it */
 } me_attention;
 
 /** The module and its parameters below @p parent, in Megatron's order. */

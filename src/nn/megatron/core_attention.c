@@ -264,9 +264,7 @@ static void create_softmax_offset(me_nn *nn, me_core_attention *core)
     }
 }
 
-/** Where a list of the model's layers has a layer: those of multi-token prediction
- *  have numbers of their own, from the first. */
-static int32_t own_number(const me_nn *nn, int32_t number)
+int32_t me_attention_number(const me_nn *nn, int32_t number)
 {
     const int32_t layers = nn->config->model.num_layers;
     return number < layers || layers < 1 ? number : (number - layers) % layers;
@@ -276,7 +274,7 @@ static int32_t own_number(const me_nn *nn, int32_t number)
 static bool is_windowed(const me_nn *nn, int32_t number)
 {
     return nn->is_window_layer != NULL && number >= 0 &&
-           nn->is_window_layer[own_number(nn, number)];
+           nn->is_window_layer[me_attention_number(nn, number)];
 }
 
 static bool keeps_max_logits(const me_nn *nn)
@@ -290,7 +288,7 @@ void me_core_attention_create(me_nn *nn, me_module_id parent, int32_t number,
 {
     core->is_windowed = is_windowed(nn, number);
     core->cp_comm_type =
-        me_cp_comm_of(&nn->config->parallel, own_number(nn, number));
+        me_cp_comm_of(&nn->config->parallel, me_attention_number(nn, number));
     core->kind = core->is_windowed ? nn->config->impl.window_attention
                                    : nn->config->impl.core_attention;
     core->max_logits = keeps_max_logits(nn)

@@ -36,6 +36,10 @@ void me_core_attention_fini(me_engine *e, me_core_attention *core);
  *  Nothing without them. */
 void me_core_attention_clip(me_nn *nn, const me_core_attention *core);
 
+/** Where a list of the model's layers has layer @p number: those of multi-token
+ *  prediction have numbers of their own, from the first. */
+int32_t me_attention_number(const me_nn *nn, int32_t number);
+
 /** Does the backward run it again? */
 bool me_core_attention_is_recomputed(const me_nn *nn);
 

@@ -2,6 +2,7 @@
 #include "nn/megatron/norm.h"
 
 #include "nn/megatron/backend.h"
+#include "ops/elementwise.h"
 
 /** Has a kind of norm a bias? */
 static const bool has_bias[] = {
@@ -50,6 +51,12 @@ me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
     return me_norm_of(nn, add_module(nn, parent, name), size, own_names);
 }
 
+me_norm me_norm_create_l2(me_nn *nn, me_module_id parent, const char *name)
+{
+    return (me_norm){.module = me_module_add_as(nn->e, parent, name, "L2Norm"),
+                     .is_l2 = true};
+}
+
 me_norm me_norm_create_final(me_nn *nn, me_module_id parent, uint64_t size)
 {
     return create(nn, me_final_norm_backend_of(nn),
@@ -63,7 +70,8 @@ me_tensor *me_norm_forward(me_nn *nn, const me_norm *norm, me_tensor *x)
     }
     me_module_enter(nn->e, norm->module);
     x = me_pre_forward(norm->hooks, x);
-    me_tensor *y = norm->backend->layer_norm(nn, norm, x);
+    me_tensor *y = norm->is_l2 ? me_fused_l2_norm(nn->e, x)
+                               : norm->backend->layer_norm(nn, norm, x);
     me_module_leave(nn->e);
     return y;
 }

@@ -18,12 +18,16 @@ typedef struct me_norm {
     me_parameter *weight;
     me_parameter *bias;           /**< NULL: none */
     const me_module_hooks *hooks; /**< borrowed; NULL: none */
+    bool is_l2; /**< no weight: the last dimension's mean square becomes 1 */
 } me_norm;
 
 /** A norm over @p size columns, of the kind the model's config names; the layers'
  *  back end has it. */
 me_norm me_norm_create(me_nn *nn, me_module_id parent, const char *name,
                        uint64_t size);
+
+/** An L2Norm (core/transformer/torch_norm.py), whatever the back end. */
+me_norm me_norm_create_l2(me_nn *nn, me_module_id parent, const char *name);
 
 /** The norm behind the decoder's last layer, of the back end that has it. */
 me_norm me_norm_create_final(me_nn *nn, me_module_id parent, uint64_t size);

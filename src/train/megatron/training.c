@@ -152,26 +152,25 @@ static bool captures_layers(const me_config *config)
            config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE;
 }
 
-/** NULL: no layer has a window. */
-static const bool *find_windows(me_engine *e, const me_config *config)
+typedef me_status layers_reader(const char *text, int32_t n_layers,
+                                me_diag *diag, bool *is_of_kind_out);
+
+/** For each of the model's layers whether it is of a kind. */
+static const bool *find_layers(me_engine *e, const me_config *config,
+                               layers_reader *read, const char *text)
 {
     const int32_t n = config->model.num_layers;
-    if (!config->model.window_attention) {
-        return NULL;
-    }
-    bool *is_windowed = me_engine_alloc(e, (size_t)n, sizeof *is_windowed);
+    bool *is_of_kind = me_engine_alloc(e, (size_t)n, sizeof *is_of_kind);
     const me_status status =
-        is_windowed == NULL
-            ? ME_OK
-            : me_window_layers_read(config->model.window_attn_skip_freq, n,
-                                    NULL, is_windowed);
-    ME_ASSERT(status == ME_OK); // check_backend() has read them
-    return status == ME_OK ? is_windowed : NULL;
+        is_of_kind == NULL ? ME_OK : read(text, n, NULL, is_of_kind);
+    ME_ASSERT(status == ME_OK); // the job's rules have read them
+    return status == ME_OK ? is_of_kind : NULL;
 }
 
 void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
                      const me_communicators *comm)
 {
+    const me_model_config *c = &spec->config->model;
     *t = (me_trainer){.e = e,
                       .config = spec->config,
                       .spec = spec,
@@ -188,7 +187,16 @@ void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
         .graphs = captures_layers(spec->config) ? &t->graphs : NULL,
         .moe = &t->moe,
         .is_moe_layer = spec->is_moe_layer,
-        .is_window_layer = find_windows(e, spec->config),
+        .is_window_layer =
+            c->window_attention
+                ? find_layers(e, spec->config, me_window_layers_read,
+                              c->window_attn_skip_freq)
+                : NULL,
+        .is_no_rope_layer =
+            c->no_rope_freq[0] != '\0'
+                ? find_layers(e, spec->config, me_no_rope_layers_read,
+                              c->no_rope_freq)
+                : NULL,
         .routing = spec->routing,
         .main_grads = &t->main_grads,
         .fine_offload = me_fine_offload_create(

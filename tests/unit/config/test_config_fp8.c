@@ -47,6 +47,8 @@ static const char *const cases[][2] = {
     {FP8 "train.te_op_fuser=true", "train.te_op_fuser = true is not modelled"},
     {FP8 "model.attention_output_gate=true train.torch_compile=false",
      "train.torch_compile = false is not modelled"},
+    {FP8 "model.qk_l2_norm=true train.torch_compile=false",
+     "train.torch_compile = false is not modelled"},
     {FP8 "parallel.pipeline=2 pipeline.schedule=zbh1",
      "an order of pipeline.schedule"},
     {FP8 "parallel.torch_fsdp2=true train.gradient_accumulation_fusion=false "

@@ -10,6 +10,14 @@ static const char *const rule_cases[][2] = {
     {"model.qk_layernorm_across_heads=true",
      "model.qk_layernorm_across_heads = true needs model.qk_layernorm = true"},
     {"model.qk_layernorm_across_heads=true model.qk_layernorm=true", ""},
+    {"model.qk_l2_norm=true", ""},
+    {"model.qk_l2_norm=true model.multi_latent_attention=true",
+     "model.qk_l2_norm = true does not go with "},
+    {"model.qk_l2_norm=true model.qk_layernorm=true "
+     "model.qk_layernorm_across_heads=true",
+     "model.qk_l2_norm = true does not go with "},
+    {"model.no_rope_freq=1", ""},
+    {"model.no_rope_freq=1000", "model.no_rope_freq = 1000 does not divide "},
     {"model.qk_layernorm_across_heads=true model.qk_layernorm=true "
      "parallel.tensor=2",
      "with parallel.tensor = 2 is not modelled: give 1"},

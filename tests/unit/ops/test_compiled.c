@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/compiled.h"
 #include "ops/dropout.h"
+#include "ops/elementwise.h"
 #include "ops/view.h"
 #include "support/test.h"
 #include "tensor/autograd.h"
@@ -191,6 +192,40 @@ static void test_compiled__sums_bias_gradients_in_parts(void **state)
     assert_int_equal(partial_sums(1102, 120), 9 * 120 * 4); /* 19, so 32 */
 }
 
+/* Of heads of 4 columns in rows of 12; the card has one multiprocessor, so that 64
+ * rows are many. The first has 16 heads, the second 8: any number from then on. */
+static void test_compiled__norms_of_parts(void **state)
+{
+    static const struct {
+        uint64_t tokens;
+        uint64_t heads;
+        bool is_part;
+        int flushes;
+    } calls[] = {
+        {4, 16, false, 0}, {3, 16, true, 0}, {4, 16, true, 3},
+        {4, 16, true, 3},  {8, 8, true, 6},  {8, 9, true, 6},
+    };
+
+    (void)state;
+    seen s = {0};
+    const me_card card = {.l2_cache_bytes = L2_CACHE, .multiprocessors = 1};
+    me_engine *e = NULL;
+    assert_int_equal(me_engine_create(&card, &e), ME_OK);
+    me_engine_observe(e, (me_observer){.on_event = on_event, .self = &s});
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        const me_frame frame = me_enter(e);
+        const uint64_t width = calls[i].is_part ? 12 : 4;
+        me_tensor *mixed =
+            me_empty(e, "mixed", ME_DTYPE_BFLOAT16,
+                     ME_SHAPE(calls[i].tokens, 1, calls[i].heads, width));
+        (void)me_fused_l2_norm(e, me_slice(e, mixed, -1, 0, 4));
+        me_leave(e, frame, NULL);
+        assert_int_equal(s.flushes, calls[i].flushes);
+        assert_int_equal(s.copies, 2 * calls[i].flushes); /* of the factor */
+    }
+    me_engine_destroy(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_compiled__other_strides_once_more),
         cmocka_unit_test(test_compiled__in_place_gets_copies),
         cmocka_unit_test(test_compiled__numbers_that_change),
+        cmocka_unit_test(test_compiled__norms_of_parts),
         cmocka_unit_test(test_compiled__sums_bias_gradients_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,16 +71,16 @@ static void test_elementwise__what_is_saved(void **state)
     }
 }
 
-/* Flags of 12 elements, of both ends three lists for a time; the zero that stands
- * for what was outside is a number on the card. */
+/* Flags of 12 elements, a list for each end; the zero that stands for what was
+ * outside is a number on the card. */
 static void test_elementwise__clamp(void **state)
 {
     static const struct {
         bool has_min;
         const char *backward;
     } cases[] = {
-        {false, "+12 +2 +24 -2 -12"},
-        {true, "+12 +12 +12 -12 -12 +2 +24 -2 -12"},
+        {false, "+2 +12 +24 -12 -2"},
+        {true, "+2 +12 +12 +24 -12 -12 -2"},
     };
 
     me_test_events *events = *state;

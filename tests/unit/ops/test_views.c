@@ -230,6 +230,28 @@ static void test_views__make_viewless(void **state)
     me_leave(e, frame, NULL);
 }
 
+/* x (4, 6) of a wider tensor (4, 9): 1/rms of 4 rows and y, dense; back comes one
+ * gradient, behind which go what was kept and that of y. */
+static void test_views__norm_of_a_part(void **state)
+{
+    me_test_events *events = *state;
+    me_engine *e = events->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *mixed = me_neg(e, me_test_leaf(e, ME_SHAPE(4, 9)));
+    me_tensor *parts[2] = {NULL};
+    me_split_last(e, mixed, 2, (uint64_t[]){6, 3}, parts);
+    (void)me_test_events_take(events);
+    me_tensor *y = me_fused_l2_norm(e, parts[0]);
+    EXPECT_EVENTS(events, "+16 +48");
+    me_drop(e, parts[0]);
+    me_drop(e, parts[1]);
+    me_drop(e, mixed);
+    EXPECT_EVENTS(events, ""); /* it is kept */
+    assert_string_equal(test_backward(events, y),
+                        "+48 -72 -16 +24 +72 -24 -48 +72 -72");
+    me_leave(e, frame, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +268,7 @@ int main(void)
         ENGINE_TEST(test_views__expand),
         ENGINE_TEST(test_views__clone_keeps_the_strides),
         ENGINE_TEST(test_views__make_viewless),
+        ENGINE_TEST(test_views__norm_of_a_part),
     };
     return cmocka_run_group_tests_name("views", tests, NULL, NULL);
 }

@@ -144,12 +144,55 @@ static void test_moe_layers__windows(void **state)
     }
 }
 
+/* The layers without rotary embedding: a period that divides the layers, or a
+ * list for all of them. */
+static void test_moe_layers__reads_layers_without_rope(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *lacking; /**< NULL: refused */
+    } cases[] = {
+        {"", "000000"},
+        {"0", "000000"},
+        {"1", "111111"},
+        {"2", "010101"},
+        {"3", "001001"},
+        {"6", "000001"},
+        {"[1,0,0,1,1,0]", "100110"},
+        {"([0]*2+[1])*2", "001001"},
+        {"4", NULL},
+        {"[0,1]", NULL},
+        {"[0]*7", NULL},
+        {"a", NULL},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_diag diag = {.status = ME_OK};
+        bool layers[LAYERS] = {false};
+        char found[LAYERS + 1] = "";
+        const me_status status =
+            me_no_rope_layers_read(cases[i].text, LAYERS, &diag, layers);
+        for (int l = 0; l < LAYERS; l++) {
+            found[l] = layers[l] ? '1' : '0';
+        }
+        if (cases[i].lacking == NULL) {
+            assert_int_equal(status, ME_ERR_CONFIG);
+            assert_non_null(strstr(diag.text, "model.no_rope_freq"));
+        } else {
+            assert_int_equal(status, ME_OK);
+            assert_string_equal(found, cases[i].lacking);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moe_layers__reads),
         cmocka_unit_test(test_moe_layers__refuses),
         cmocka_unit_test(test_moe_layers__windows),
+        cmocka_unit_test(test_moe_layers__reads_layers_without_rope),
     };
     return cmocka_run_group_tests_name("moe_layers", tests, NULL, NULL);
 }
