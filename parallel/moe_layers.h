@@ -2,11 +2,11 @@
  * @file
  * Which layers of a model are of a kind: have experts, as Megatron-LM's
  * --moe-layer-freq says it, or attention within a window, as
- * --window-attn-skip-freq does, or no rotary embedding (--no-rope-freq). A period,
- * or a list with a 1 for each layer that is of the kind and a 0 for the others, in
- * Python's way: `[0,1,1,1]` or `([0]*1+[1]*26)`. Of what _eval_pattern() (training/arguments.py) gives to
- * Python there are numbers, lists, `+`, `*`, `**` and parentheses, and no spaces;
- * an element of a list is none that is read.
+ * --window-attn-skip-freq does, or no rotary embedding, as --no-rope-freq does. A
+ * period, or a list with a 1 for each layer that is of the kind and a 0 for the
+ * others, in Python's way: `[0,1,1,1]` or `([0]*1+[1]*26)`. Of what _eval_pattern()
+ * (training/arguments.py) gives to Python there are numbers, lists, `+`, `*`, `**`
+ * and parentheses, and no spaces; an element of a list is none that is read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -28,6 +28,8 @@
         fp8.num_layers_at_end_in_bf16, "How many at the end, of first_last_layers_bf16."), \
     BOOL("train.te_op_fuser", "false", train.te_op_fuser, \
         "Transformer Engine runs a dense MLP with its norm as one function."), \
+    BOOL("train.use_te_activation_func", "false", train.use_te_activation_func, \
+        "Activations are operations of Transformer Engine's, one kernel each."), \
     ENUM("train.cuda_graph_impl", "none", me_cuda_graph_choices, train.cuda_graph_impl, \
         "Layers, or forward and backward of an iteration, are captured as CUDA graphs and " \
         "replayed."), \

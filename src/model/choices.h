@@ -80,10 +80,12 @@ extern const me_choice me_activation_choices[];
 /** Does it take two halves of what the MLP's first layer makes? */
 bool me_is_gated_activation(me_activation activation);
 
+/** GPTModel makes nothing of relative ones, which T5's model has. */
 #define ME_POSITION_EMBEDDING_LIST(X)                                          \
     X(ME_POSITION_LEARNED_ABSOLUTE, "learned_absolute", "learned_absolute")    \
     X(ME_POSITION_ROPE, "rope", "rope")                                        \
     X(ME_POSITION_YARN, "yarn", "yarn")                                        \
+    X(ME_POSITION_RELATIVE, "relative", "relative")                            \
     X(ME_POSITION_NONE, "none", "none")
 
 typedef enum me_position_embedding {

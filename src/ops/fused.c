@@ -188,7 +188,7 @@ enum {
 /** Inductor knows how to reduce dense rows, and few of them; others it times, if
  *  several fit in a block (num_splits() of ir.py, reduction_hint() of
  *  codegen/simd_kernel_features.py, _persistent_reduction_configs() of
- *  runtime/triton_heuristics.py). It takes heads and strides that change for any. */
+ *  runtime/triton_heuristics.py). Heads and strides that change are any then. */
 static void run_l2_norm(me_engine *e, me_compiled_kernel kernel,
                         const me_tensor *x, const me_tensor *changed)
 {

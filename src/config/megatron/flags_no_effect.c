@@ -148,6 +148,8 @@ const me_flag_rule me_flags_no_effect[] = {
      "--no-yarn-correction-range-round-to-int",
      .needs = "--position-embedding-type=yarn",
      .note = "numbers that tables are made with; they keep their size"},
+    {"--relative-attention-num-buckets:i --relative-attention-max-distance:i",
+     .note = "GPTModel has no relative positions, even where they are chosen"},
     {"--rotary-scaling-factor:f --mscale:f --mscale-all-dim:f",
      .needs = "--multi-latent-attention --position-embedding-type=yarn",
      .note = "a number that a kernel uses; tables keep their size"},

@@ -77,7 +77,7 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--fused-residual-rmsnorm",
      .needs = "--num-experts --multi-latent-attention",
      .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
-    {"--use-te-activation-func --use-grouped-gemm-for-dense-mlp",
+    {"--use-grouped-gemm-for-dense-mlp",
      .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
     {"--fp8-quantizer-factory:s --fp8-output-proj "
      "--reuse-grad-buf-for-mxfp8-param-ag",
@@ -114,9 +114,6 @@ const me_flag_rule me_flags_not_modelled[] = {
      .effect = ME_EITHER(ANY)},
     {"--mlp-chunks-for-training:i", .neutral = "1", .note = "MLP in chunks",
      .effect = ME_LOWER(SOME)},
-    {"--relative-attention-num-buckets:i --relative-attention-max-distance:i",
-     .needs = "--position-embedding-type=relative",
-     .note = "relative positions", .effect = ME_HIGHER(ANY)},
     {"--no-position-embedding", .needs = "!--position-embedding-type=rope|none",
      .note = "deprecated; learned positions unless rope is given",
      .effect = ME_LOWER(SMALL)},

@@ -216,7 +216,40 @@ static me_status check_op_fuser(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** TransformerConfig, TEActivationOp and TEFusedMLP._make_activation_op(), which
+ *  looks for a function. Local layers have none, and call the gate's function with
+ *  both halves. */
+static me_status check_activation(const me_config *config, me_diag *diag)
+{
+    const me_activation activation = config->model.activation;
+
+    const struct {
+        bool is_wrong;
+        const char *with;
+    } wrong[] = {
+        {!uses_te(config) && me_is_gated_activation(activation),
+         "impl.transformer = local and a gated model.activation"},
+        {config->train.bias_activation_fusion,
+         "a fused activation (train.bias_swiglu_fusion or bias_gelu_fusion = "
+         "true)"},
+        {activation == ME_ACTIVATION_SQUARED_RELU ||
+             activation == ME_ACTIVATION_QUICK_GEGLU,
+         "such a model.activation: give gelu, swiglu or geglu"},
+        {config->train.te_op_fuser, "train.te_op_fuser = true"},
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        if (config->train.use_te_activation_func && wrong[i].is_wrong) {
+            return me_fail(diag, ME_ERR_CONFIG,
+                           "train.use_te_activation_func = true "
+                           "(--use-te-activation-func) does not go with %s",
+                           wrong[i].with);
+        }
+    }
+    return ME_OK;
+}
+
 me_rule *const me_te_rules[] = {
-    check_version,     check_importable, check_op_fuser,
+    check_version,     check_importable, check_op_fuser, check_activation,
     check_determinism, check_variables,  NULL,
 };

@@ -101,14 +101,17 @@ static me_status check_mtp_depths(const me_config *config, me_diag *diag)
 static me_status check_mtp_positions(const me_config *config, me_diag *diag)
 {
     if (config->model.mtp_num_layers == 0 ||
-        config->model.position_embedding != ME_POSITION_LEARNED_ABSOLUTE) {
+        (config->model.position_embedding != ME_POSITION_LEARNED_ABSOLUTE &&
+         config->model.position_embedding != ME_POSITION_RELATIVE)) {
         return ME_OK;
     }
     return me_fail(diag, ME_ERR_CONFIG,
                    "model.mtp_num_layers = %d needs "
                    "model.position_embedding_type = rope or none, not "
-                   "learned_absolute",
-                   (int)config->model.mtp_num_layers);
+                   "%s",
+                   (int)config->model.mtp_num_layers,
+                   me_choice_word(me_position_embedding_choices,
+                                  (int)config->model.position_embedding));
 }
 
 static me_status check_mtp_recompute(const me_config *config, me_diag *diag)

@@ -45,6 +45,9 @@ typedef struct me_backend {
     /** A rotary embedding applied to queries or keys by one kernel, or NULL:
      *  by PyTorch's operations. */
     me_tensor *(*fused_rope)(me_engine *e, me_tensor *x, me_tensor *angles);
+    /** activation_func(): one that is a module, for jobs that ask for it, gated:
+     *  (…, 2f) to (…, f); or NULL: functions. */
+    me_tensor *(*activation_func)(me_engine *e, me_tensor *x, bool is_gated);
     /** A fused cross entropy of its own, logits (s, b, v/t) and target (s, b) to
      *  the loss (s, b), or NULL: Megatron-LM's. */
     me_tensor *(*cross_entropy)(me_nn *nn, me_tensor *logits,

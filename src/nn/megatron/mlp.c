@@ -40,6 +40,11 @@ static me_tensor *activate(me_nn *nn, me_tensor *u)
 {
     me_engine *e = nn->e;
     const me_activation kind = nn->config->model.activation;
+    const me_backend *backend = me_backend_of(nn);
+    if (nn->config->train.use_te_activation_func &&
+        backend->activation_func != NULL) {
+        return backend->activation_func(e, u, activations[kind].is_gated);
+    }
     me_tensor *(*const function)(me_engine * e, me_tensor * x) =
         nn->config->train.torch_compile ? activations[kind].forward
                                         : activations[kind].op_by_op;

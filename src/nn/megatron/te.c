@@ -5,6 +5,7 @@
 #include "nn/megatron/te_loss.h"
 #include "nn/megatron/te_mlp.h"
 #include "nn/megatron/te_state.h"
+#include "ops/te_activation.h"
 #include "ops/te_fused_attention.h"
 #include "ops/te_norm.h"
 
@@ -36,6 +37,7 @@ const me_backend me_te_backend = {
     .row_parallel_linear = me_te_linear,
     .grouped_linear = me_te_grouped_linear,
     .layer_norm = layer_norm,
+    .activation_func = me_te_op_activation,
     .cross_entropy = me_te_cross_entropy,
     .fused_rope = me_te_rope,
     .fused_mlp = me_te_fused_mlp,

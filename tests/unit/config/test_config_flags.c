@@ -88,6 +88,11 @@ static const char *const idle[] = {
     COMMAND "--beta-slow 1",
     COMMAND "--rope-scaling-mscale 1.0",
     COMMAND "--mrope-section 16",
+    COMMAND "--qk-l2-norm",
+    COMMAND "--transformer-impl transformer_engine "
+            "--position-embedding-type relative "
+            "--relative-attention-num-buckets 64",
+    COMMAND "--position-embedding-type rope --no-rope-freq 2",
     EXPERTS "--expert-tensor-parallel-num-weight-shards 1",
     EXPERTS "--tensor-model-parallel-size 2 "
             "--expert-tensor-parallel-num-weight-shards 2",

@@ -16,6 +16,21 @@ static const char *const rules[][2] = {
     {"train.te_op_fuser=true impl.transformer=transformer_engine "
      "model.activation=squared_relu train.bias_gelu_fusion=false",
      "give gelu or swiglu"},
+    {"train.use_te_activation_func=true train.bias_swiglu_fusion=false "
+     "model.activation=swiglu",
+     "does not go with impl.transformer = local and a gated model.activation"},
+    {"train.use_te_activation_func=true train.bias_gelu_fusion=false", ""},
+    {"train.use_te_activation_func=true impl.transformer=transformer_engine",
+     "does not go with a fused activation"},
+    {"train.use_te_activation_func=true impl.transformer=transformer_engine "
+     "train.bias_gelu_fusion=false",
+     ""},
+    {"train.use_te_activation_func=true impl.transformer=transformer_engine "
+     "train.bias_gelu_fusion=false train.te_op_fuser=true",
+     "does not go with train.te_op_fuser = true"},
+    {"train.use_te_activation_func=true impl.transformer=transformer_engine "
+     "train.bias_gelu_fusion=false model.activation=squared_relu",
+     "give gelu, swiglu or geglu"},
     {"train.deterministic_mode=true", ""},
     {"train.deterministic_mode=true train.cross_entropy_loss_fusion=true",
      "train.cross_entropy_loss_fusion = true does not go with "
