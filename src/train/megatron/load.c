@@ -182,6 +182,7 @@ void me_load_checkpoint(me_trainer *t)
         end_optimizer(t, &t->optimizers[n], &l, n);
     }
     me_module_switch(t->e, ME_NO_MODULE);
+    me_barriers(t, 1);
     me_empty_cache(t->e);
     let_go(t, &l);
 }
