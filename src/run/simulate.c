@@ -34,8 +34,8 @@ static me_status try_limited(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         run_out->is_oom = me_pool_observer_limit(p.pool).is_oom;
         run_out->shard = me_limit_end_shard(p.pool);
+        me_twin_watch_end(&p.watch, simulation->differs_from_twin);
     }
-    me_twin_watch_end(&p.watch, simulation->differs_from_twin);
     me_rank_parts_fini(&p);
     return status;
 }
