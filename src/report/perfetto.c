@@ -2,6 +2,7 @@
 #include "report/perfetto.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "report/perfetto_clock.h"
 
 #include <inttypes.h>
@@ -26,6 +27,13 @@ typedef struct counters {
     uint64_t reserved;
 } counters;
 
+/** A slice that has begun and is not written yet. */
+typedef struct opening {
+    track tid;
+    const me_event *event;
+    uint32_t at;
+} opening;
+
 /** What is written, and what is open. */
 typedef struct writing {
     const me_perfetto_rank *r;
@@ -36,6 +44,8 @@ typedef struct writing {
     bool has_phase;
     uint32_t open[MAX_OPEN]; /**< modules */
     uint32_t n_open;
+    opening openings[MAX_OPEN + 2]; /**< all at one time, outer ones first */
+    uint32_t n_openings;
     counters now;
 } writing;
 
@@ -61,17 +71,62 @@ static void begin_event(const writing *x, char kind, track tid, uint32_t at)
                   kind, x->pid, (int)tid, ns / 1000, (int)(ns % 1000));
 }
 
-static void open_slice(const writing *x, track tid, uint32_t at,
-                       const char *name)
+static const char *path_of(const writing *x, uint32_t module)
 {
-    begin_event(x, 'B', tid, at);
-    (void)fputs(", \"name\": \"", x->stream);
-    write_text(x->stream, name);
-    (void)fputs("\"", x->stream);
+    return module < x->r->tree->count ? x->r->tree->modules[module].path : "?";
 }
 
-static void close_slice(const writing *x, track tid, uint32_t at)
+static void write_opening(const writing *x, const opening *o)
 {
+    const me_event *e = o->event;
+    const char *phase = me_phase_name((me_phase)e->phase);
+    begin_event(x, 'B', o->tid, o->at);
+    (void)fputs(", \"name\": \"", x->stream);
+    if (o->tid == PIPELINE) {
+        write_text(x->stream, e->name);
+        (void)fprintf(x->stream,
+                      "%d\", \"args\": {\"micro-batch\": %d, \"chunk\": %d}}",
+                      (int)e->microbatch, (int)e->microbatch, (int)e->chunk);
+    } else if (o->tid == MODULES) {
+        write_text(x->stream, path_of(x, e->module));
+        (void)fprintf(x->stream, "\", \"args\": {\"phase\": \"%s\"}}", phase);
+    } else {
+        (void)fprintf(x->stream, "%s\"}", phase);
+    }
+}
+
+/** Writes what began before @p at. */
+static void settle(writing *x, uint32_t at)
+{
+    if (x->n_openings > 0 && me_perfetto_time(&x->clock, x->openings[0].at) !=
+                                 me_perfetto_time(&x->clock, at)) {
+        for (uint32_t i = 0; i < x->n_openings; i++) {
+            write_opening(x, &x->openings[i]);
+        }
+        x->n_openings = 0;
+    }
+}
+
+static void open_slice(writing *x, track tid, const me_event *e, uint32_t at)
+{
+    ME_ASSERT(x->n_openings < MAX_OPEN + 2);
+    x->openings[x->n_openings++] = (opening){tid, e, at};
+}
+
+/** A slice that ends where it began is left out: Perfetto takes the next one's
+ *  begin, at the same time, to lie in it, and finds no end of it. */
+static void close_slice(writing *x, track tid, uint32_t at)
+{
+    uint32_t i = x->n_openings;
+    while (i > 0 && x->openings[i - 1].tid != tid) {
+        i--;
+    }
+    if (i > 0) {
+        memmove(&x->openings[i - 1], &x->openings[i],
+                (x->n_openings - i) * sizeof *x->openings);
+        x->n_openings--;
+        return;
+    }
     begin_event(x, 'E', tid, at);
     (void)fputs("}", x->stream);
 }
@@ -83,12 +138,7 @@ static void write_action(writing *x, const me_event *e, uint32_t at)
         x->has_action = false;
     }
     if (e->kind == ME_EVENT_ACTION_BEGIN) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "%s%d", e->name, (int)e->microbatch);
-        open_slice(x, PIPELINE, at, name);
-        (void)fprintf(x->stream,
-                      ", \"args\": {\"micro-batch\": %d, \"chunk\": %d}}",
-                      (int)e->microbatch, (int)e->chunk);
+        open_slice(x, PIPELINE, e, at);
         x->has_action = true;
     }
 }
@@ -98,25 +148,16 @@ static void write_phase(writing *x, const me_event *e, uint32_t at)
     if (x->has_phase) {
         close_slice(x, PHASES, at);
     }
-    open_slice(x, PHASES, at, me_phase_name((me_phase)e->phase));
-    (void)fputs("}", x->stream);
+    open_slice(x, PHASES, e, at);
     x->has_phase = true;
-}
-
-static const char *path_of(const writing *x, uint32_t module)
-{
-    return module < x->r->tree->count ? x->r->tree->modules[module].path : "?";
 }
 
 static void enter_module(writing *x, const me_event *e, uint32_t at)
 {
-    if (x->n_open == MAX_OPEN) {
-        return;
+    if (x->n_open < MAX_OPEN) {
+        open_slice(x, MODULES, e, at);
+        x->open[x->n_open++] = e->module;
     }
-    open_slice(x, MODULES, at, path_of(x, e->module));
-    (void)fprintf(x->stream, ", \"args\": {\"phase\": \"%s\"}}",
-                  me_phase_name((me_phase)e->phase));
-    x->open[x->n_open++] = e->module;
 }
 
 /** A module ends with those that are still open in it. */
@@ -159,6 +200,7 @@ static void write_point(const writing *x, const me_event *e, uint32_t at)
 
 static void write_mark(writing *x, const me_event *e, uint32_t at)
 {
+    settle(x, at);
     if (e->kind == ME_EVENT_ACTION_BEGIN || e->kind == ME_EVENT_ACTION_END) {
         write_action(x, e, at);
     } else if (e->kind == ME_EVENT_PHASE) {
@@ -268,6 +310,7 @@ static void write_iteration(writing *x)
         }
         has_begun |= is_in;
     }
+    settle(x, at);
     for (; x->n_open > 0; x->n_open--) {
         close_slice(x, MODULES, at);
     }
