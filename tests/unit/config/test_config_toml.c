@@ -26,32 +26,33 @@ static const char *shown(const me_diag *diag)
     return text;
 }
 
+static const char tables[] = "top = 1 # a comment\n"
+                             "\n"
+                             "[a]\n"
+                             "text = \"x \\\"y\\\" \\\\\"\n"
+                             "plain = 'c:\\dir'\n"
+                             "whole = 1_000\r\n"
+                             "negative = -1\n"
+                             "[a.b]\n"
+                             "decimal = 3.5e-4\n"
+                             "yes = true\n"
+                             "no = false\n"
+                             "list = [\"p\", # in it\n"
+                             "  'q',\n"
+                             "]\n"
+                             "nested = [[1, 2], []]\n"
+                             "[c]\n"
+                             "hex = 0x1F_ff\n"
+                             "octal = 0o17\n"
+                             "binary = 0b1_0\n"
+                             "zero = 0\n"
+                             "part = 0.5\n"
+                             "most = -inf\n"
+                             "none = nan";
+
 static void test_toml__tables_and_values(void **state)
 {
     (void)state;
-    static const char text[] = "top = 1 # a comment\n"
-                               "\n"
-                               "[a]\n"
-                               "text = \"x \\\"y\\\" \\\\\"\n"
-                               "plain = 'c:\\dir'\n"
-                               "whole = 1_000\r\n"
-                               "negative = -1\n"
-                               "[a.b]\n"
-                               "decimal = 3.5e-4\n"
-                               "yes = true\n"
-                               "no = false\n"
-                               "list = [\"p\", # in it\n"
-                               "  'q',\n"
-                               "]\n"
-                               "nested = [[1, 2], []]\n"
-                               "[c]\n"
-                               "hex = 0x1F_ff\n"
-                               "octal = 0o17\n"
-                               "binary = 0b1_0\n"
-                               "zero = 0\n"
-                               "part = 0.5\n"
-                               "most = -inf\n"
-                               "none = nan";
 
     static const struct {
         const char *table, *key;
@@ -86,7 +87,7 @@ static void test_toml__tables_and_values(void **state)
     me_diag diag = {0};
     me_toml toml;
     assert_int_equal(
-        me_toml_read(memory, "f.toml", text, sizeof text - 1, &diag, &toml),
+        me_toml_read(memory, "f.toml", tables, sizeof tables - 1, &diag, &toml),
         ME_OK);
     assert_int_equal(toml.count, N);
     for (uint32_t i = 0; i < N; i++) {
