@@ -282,23 +282,33 @@ static void call_for_each(const me_token_exchange *exchange, me_collective kind,
     }
 }
 
-/** And of equal ones: one call on a temporary that has them all beside each other
+/** One call for all tensor ranks, whose parts are equal. */
+static void call_once(const me_token_exchange *exchange, me_collective kind,
+                      const me_tensor *x)
+{
+    const me_communicators *comm = exchange->nn->comm;
+    const uint64_t ranks = (uint64_t)comm->size[ME_GROUP_EXPERT_TENSOR];
+    const uint64_t numel =
+        me_size_mul(me_expert_rows(exchange), width_of(x)) / ranks;
+    me_communicate(exchange->nn->e, comm,
+                   (me_call){ME_GROUP_EXPERT_TENSOR, kind, (me_dtype)x->dtype,
+                             numel, -1, false});
+}
+
+/** And of a list of equal ones: on a temporary that has them all beside each other
  *  (newLikeFlat()), which each part is copied to or from. */
 static void call_flattened(const me_token_exchange *exchange,
                            me_collective kind, const char *op,
                            const me_tensor *x)
 {
     me_engine *e = exchange->nn->e;
-    const me_communicators *comm = exchange->nn->comm;
-    const int32_t ranks = comm->size[ME_GROUP_EXPERT_TENSOR];
+    const int32_t ranks = exchange->nn->comm->size[ME_GROUP_EXPERT_TENSOR];
     me_tensor *flat = buffer(e, op, x, me_expert_rows(exchange));
     for (int32_t i = 0; i < ranks; i++) {
         me_launch_kernel(e, ME_KERNEL_COPY, 0,
                          2 * (me_bytes(flat) / (uint64_t)ranks));
     }
-    me_communicate(e, comm,
-                   (me_call){ME_GROUP_EXPERT_TENSOR, kind, (me_dtype)x->dtype,
-                             me_numel(flat) / (uint64_t)ranks, -1, false});
+    call_once(exchange, kind, x);
     me_drop(e, flat);
 }
 
@@ -306,7 +316,9 @@ static me_tensor *gather(const me_token_exchange *exchange, const me_tensor *x)
 {
     me_tensor *y =
         buffer(exchange->nn->e, "all_gather", x, me_expert_rows(exchange));
-    if (parts_are_equal(exchange)) {
+    if (exchange->is_fixed) { // nobody counted, so there is no list
+        call_once(exchange, ME_COLLECTIVE_ALL_GATHER, x);
+    } else if (parts_are_equal(exchange)) {
         call_flattened(exchange, ME_COLLECTIVE_ALL_GATHER, "all_gather", x);
     } else {
         call_for_each(exchange, ME_COLLECTIVE_BROADCAST, x);
@@ -320,7 +332,9 @@ static me_tensor *reduce_scatter(const me_token_exchange *exchange,
     const int32_t own = exchange->nn->comm->index[ME_GROUP_EXPERT_TENSOR];
     me_tensor *y = buffer(exchange->nn->e, "reduce_scatter", x,
                           me_arriving_rows(exchange, own));
-    if (parts_are_equal(exchange)) {
+    if (exchange->is_fixed) {
+        call_once(exchange, ME_COLLECTIVE_REDUCE_SCATTER, x);
+    } else if (parts_are_equal(exchange)) {
         call_flattened(exchange, ME_COLLECTIVE_REDUCE_SCATTER, "reduce_scatter",
                        x);
     } else {
