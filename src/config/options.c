@@ -36,8 +36,9 @@ static const double batch_max = 1 << 30;
     NUMBER(ME_OPTION_SIZE, name, text, min, max, "bytes", zero, field, help)
 #define DOUBLE(name, text, min, max, field, help) \
     NUMBER(ME_OPTION_DOUBLE, name, text, min, max, "", NULL, field, help)
-#define BOOL(name, text, field, help) \
-    {name, ME_OPTION_BOOL, text, 0, 0, NULL, "", NULL, help, WHERE(field)}
+#define BOOL(name, text, field, help) BOOL_OR(name, text, NULL, field, help)
+#define BOOL_OR(name, text, zero, field, help) \
+    {name, ME_OPTION_BOOL, text, 0, 0, NULL, "", zero, help, WHERE(field)}
 #define ENUM(name, text, words, field, help) \
     {name, ME_OPTION_ENUM, text, 0, 0, words, "", NULL, help, WHERE(field)}
 #define STRING(name, text, field, help) \
@@ -260,7 +261,7 @@ INT("train.empty_unused_memory_level", "0", 0, 2, "times", NULL, train.empty_unu
 ENUM("train.load_checkpoint", "nothing", me_checkpoint_load_choices, train.load_checkpoint,
     "Of a torch_dist checkpoint, before the first iteration (--load); other: of another, "
     "which is not modelled."),
-BOOL("train.compile_cache_is_warm", "false", train.compile_cache_is_warm,
+BOOL_OR("train.compile_cache_is_warm", "false", "not known, taken for empty", train.compile_cache_is_warm,
     "An earlier run has timed the compiled kernels: their timings are cached."),
 BOOL("train.bias_gelu_fusion", "true", train.bias_gelu_fusion,
     "Compiled bias and gelu; only with linear biases."),
