@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "alloc/pool_observer.h"
 
-#include "alloc/pool_twin.h"
 #include "base/alloc.h"
 
 #include <inttypes.h>
@@ -32,8 +31,7 @@ typedef struct late_block {
 
 struct me_pool_observer {
     me_pool *pool;
-    me_pool_twin *twin; /**< owned; NULL: nobody asks */
-    known_id *ids;      /**< by block id */
+    known_id *ids; /**< by block id */
     uint32_t n_ids;
     late_block *late; /**< in the order of their frees */
     uint32_t n_late;
@@ -139,27 +137,24 @@ static void keep_late(me_pool_observer *o, const known_id *id, uint32_t number)
 
 /** @return ME_ERR_CAPACITY: there is no memory for it; other failures have
  *  been noted */
-static me_status take(me_pool_observer *o, me_pool_twin_request *r)
+static me_status take(me_pool_observer *o, uint32_t block, uint64_t bytes,
+                      uint64_t stream, uint8_t mempool)
 {
     complete_late(o);
-    if (!has_id(o, r->id)) {
+    if (!has_id(o, block)) {
         return o->status;
     }
-    known_id *id = &o->ids[r->id];
+    known_id *id = &o->ids[block];
     if (id->state != ID_UNUSED) {
-        end(o, ME_ERR_INTERNAL, r->id);
+        end(o, ME_ERR_INTERNAL, block);
         return o->status;
     }
-    const me_status status = me_pool_alloc_private(o->pool, r->bytes, r->stream,
-                                                   r->mempool, &id->block);
+    const me_status status =
+        me_pool_alloc_private(o->pool, bytes, stream, mempool, &id->block);
     if (status == ME_OK) {
         id->state = ID_ALLOCATED;
     } else if (status != ME_ERR_CAPACITY) {
-        end(o, status, r->id);
-    }
-    if (o->twin != NULL) {
-        r->block = id->block;
-        me_pool_twin_take(o->twin, r);
+        end(o, status, block);
     }
     return status;
 }
@@ -181,9 +176,6 @@ static void request_free(me_pool_observer *o, uint32_t block)
         id->epoch = me_pool_free_requested(o->pool, id->block);
         id->state = ID_PENDING;
     }
-    if (o->twin != NULL) {
-        me_pool_twin_free_requested(o->twin, block);
-    }
 }
 
 static void complete_free(me_pool_observer *o, uint32_t block, bool is_late)
@@ -198,9 +190,6 @@ static void complete_free(me_pool_observer *o, uint32_t block, bool is_late)
         me_pool_free_completed(o->pool, id->block, id->epoch);
     }
     id->state = ID_UNUSED;
-    if (o->twin != NULL) {
-        me_pool_twin_free_completed(o->twin, block);
-    }
 }
 
 /** Both at once. */
@@ -216,9 +205,6 @@ static void free_now(me_pool_observer *o, uint32_t block, bool is_late)
         me_pool_free(o->pool, id->block);
         id->state = ID_UNUSED;
     }
-    if (o->twin != NULL) {
-        me_pool_twin_free(o->twin, block);
-    }
 }
 
 static void empty_cache(me_pool_observer *o)
@@ -229,9 +215,6 @@ static void empty_cache(me_pool_observer *o)
     if (status != ME_OK) {
         end(o, status, 0);
     }
-    if (o->twin != NULL) {
-        me_pool_twin_give_up(o->twin);
-    }
 }
 
 static void on_event(void *self, const me_event *event)
@@ -241,12 +224,8 @@ static void on_event(void *self, const me_event *event)
         return;
     }
     if (event->kind == ME_EVENT_ALLOC) {
-        me_pool_twin_request r = {.id = event->block,
-                                  .bytes = event->bytes,
-                                  .stream = event->stream,
-                                  .mempool = event->mempool,
-                                  .batch_place = event->batch_place};
-        if (take(o, &r) == ME_ERR_CAPACITY) {
+        if (take(o, event->block, event->bytes, event->stream,
+                 event->mempool) == ME_ERR_CAPACITY) {
             note_oom(o, event);
         }
     } else if (event->kind == ME_EVENT_FREE_REQUESTED) {
@@ -277,12 +256,8 @@ static void take_again(me_pool_observer *o, const me_block_ops *blocks,
                        uint32_t i)
 {
     const me_block_op *op = &blocks->ops[i];
-    me_pool_twin_request r = {.id = blocks->ids[op->slot],
-                              .bytes = op->bytes,
-                              .stream = op->stream,
-                              .mempool = op->mempool,
-                              .batch_place = op->batch_place};
-    if (take(o, &r) == ME_ERR_CAPACITY) {
+    if (take(o, blocks->ids[op->slot], op->bytes, op->stream, op->mempool) ==
+        ME_ERR_CAPACITY) {
         me_event event;
         blocks->describe(blocks, i, &event);
         note_oom(o, &event);
@@ -324,23 +299,11 @@ me_status me_pool_observer_create(const me_pool_options *options,
 void me_pool_observer_destroy(me_pool_observer *observer)
 {
     if (observer != NULL) {
-        me_pool_twin_destroy(observer->twin);
         me_pool_destroy(observer->pool);
         me_free(observer->ids);
         me_free(observer->late);
         me_free(observer);
     }
-}
-
-me_status me_pool_observer_add_twin(me_pool_observer *observer,
-                                    const me_pool_options *options)
-{
-    return me_pool_twin_create(observer->pool, options, &observer->twin);
-}
-
-bool me_pool_observer_has_like_twin(const me_pool_observer *observer)
-{
-    return observer->twin != NULL && !me_pool_twin_differs(observer->twin);
 }
 
 void me_pool_observer_free_at_points(me_pool_observer *observer)

@@ -56,21 +56,6 @@ me_pool_observer_create(const me_pool_options *options,
 void me_pool_observer_destroy(me_pool_observer *observer);
 
 /**
- * Follow the blocks of a twin as well, which makes those of each batch in another
- * order: see alloc/pool_twin.h. Before the first event. Local.
- *
- * @param options  as the observer was made with
- * @return ME_OK or ME_ERR_NOMEM
- */
-me_status
-me_pool_observer_add_twin(me_pool_observer *observer,
-                          const me_pool_options *options) ME_MUST_CHECK;
-
-/** Is there a twin, and has it taken from the driver what the pool has, at the same
- *  requests? Local. */
-bool me_pool_observer_has_like_twin(const me_pool_observer *observer);
-
-/**
  * From now on what another stream uses comes back at an allocation after the
  * next point, where the host waits for the device, and not at the next
  * allocation: the latest that is possible. Local.

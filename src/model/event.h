@@ -154,13 +154,9 @@ typedef struct me_event {
     bool is_late;         /**< another stream uses the block as well; free */
     bool is_drawn;        /**< filled with random numbers as it is made, for
                                which no arithmetic kernel runs; alloc */
-    bool is_shard; /**< of a rank's part of a parameter, which is what its
+    bool is_shard;      /**< of a rank's part of a parameter, which is what its
                                module is of; alloc */
-    uint8_t
-        batch_place;   /**< of a batch's blocks, which other ranks of the tensor
-                               group make in another order: its place there,
-                               from 1 on; 0: no such block; alloc */
-    int32_t iteration; /**< training iteration, -1 during set-up */
+    int32_t iteration;  /**< training iteration, -1 during set-up */
     int32_t microbatch; /**< ME_NO_MICROBATCH outside of one */
 
     union {
@@ -218,11 +214,7 @@ typedef struct me_block_op {
     uint8_t change;  /**< me_block_change */
     uint8_t stream;  /**< alloc */
     uint8_t mempool; /**< alloc */
-
-    union {
-        bool is_late;        /**< another stream uses the block; free */
-        uint8_t batch_place; /**< as me_event's; alloc */
-    };
+    bool is_late;    /**< another stream uses the block; free */
 } me_block_op;
 
 /** What happens to blocks in a stretch of such an action, in order. */

@@ -145,9 +145,6 @@ me_status me_rank_parts_observe(me_rank_parts *p, me_diag *diag)
     const me_pool_options options = {.conf = s->alloc_conf,
                                      .counts_bytes_alone = true};
     me_status status = me_pool_observer_create(&options, &p->pool);
-    if (status == ME_OK && p->watch.reads_data) {
-        status = me_pool_observer_add_twin(p->pool, &options);
-    }
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for the allocator");
     }
@@ -250,8 +247,6 @@ me_rank_parts me_rank_parts_begin(const me_simulation *simulation, int32_t rank)
         .rank = rank,
         .place_rank = me_plan_representative(
             plan, me_plan_kin(plan, plan->class_of[rank])),
-        .watch = {.reads_data = simulation->differs_from_twin != NULL &&
-                                me_twin_reads_data(simulation, rank)},
     };
 }
 
@@ -308,10 +303,9 @@ static me_status set_time(const me_rank_parts *p, me_diag *diag,
 
 me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag)
 {
-    p->watch.pool = p->pool;
-    p->watch.tracker = p->tracker;
-    p->program.twin_listener = (me_twin_listener){
-        me_twin_watch_tell, me_twin_watch_tell_batch, &p->watch};
+    p->watch = (me_twin_watch){.pool = p->pool, .tracker = p->tracker};
+    p->program.twin_listener =
+        (me_twin_listener){me_twin_watch_tell, &p->watch};
     me_program_run(p->engine, &p->program);
     const bool is_dead = me_pool_observer_limit(p->pool).is_oom;
     me_status status = is_dead ? ME_OK : me_engine_status(p->engine, diag);

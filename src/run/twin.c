@@ -9,12 +9,6 @@ void me_twin_watch_tell(void *self, bool begins)
     const uint64_t calls = me_pool_driver_calls(me_pool_observer_pool(w->pool));
     w->has_called = w->has_called || (!begins && calls != w->driver_calls);
     w->driver_calls = calls;
-    me_twin_watch_tell_batch(self, begins);
-}
-
-void me_twin_watch_tell_batch(void *self, bool begins)
-{
-    me_twin_watch *w = self;
     if (w->tracker != NULL && begins) {
         me_tracker_begin_twin_span(w->tracker);
     } else if (w->tracker != NULL) {
@@ -26,10 +20,7 @@ void me_twin_watch_end(const me_twin_watch *watch, bool *differs_from_twin)
 {
     const bool has_peak =
         watch->tracker != NULL && me_tracker_differs_from_twin(watch->tracker);
-    const bool is_unlike =
-        watch->reads_data && !me_pool_observer_has_like_twin(watch->pool);
-    if (differs_from_twin != NULL &&
-        (watch->has_called || has_peak || is_unlike)) {
+    if (differs_from_twin != NULL && (watch->has_called || has_peak)) {
         *differs_from_twin = true;
     }
 }
@@ -56,17 +47,6 @@ static bool can_have_twins(const me_simulation *simulation)
            groups_share_nodes(simulation);
 }
 
-/** Do the ranks of a tensor group make the blocks of a batch one after the other,
- *  so that their order is all that differs? A mask is cut for the part of a
- *  sequence where it stands in each one's order. */
-static bool makes_like_batches(const me_simulation *simulation)
-{
-    const me_config *c = simulation->plan->config;
-    return !simulation->alloc_conf.expandable_segments &&
-           (c->parallel.context == 1 ||
-            !c->train.create_attention_mask_in_dataloader);
-}
-
 /** The first of a tensor group makes batches in another order. */
 static bool reads_data(const me_plan *plan, int32_t rank)
 {
@@ -79,25 +59,16 @@ static bool reads_data(const me_plan *plan, int32_t rank)
     return false;
 }
 
-bool me_twin_reads_data(const me_simulation *simulation, int32_t rank)
-{
-    const me_coordinates c = me_plan_coordinates(simulation->plan, rank);
-    return simulation->plan->config->parallel.tensor > 1 &&
-           c.at[ME_AXIS_TENSOR] == 0 && can_have_twins(simulation) &&
-           makes_like_batches(simulation) && reads_data(simulation->plan, rank);
-}
-
 /** The class of the first ranks in the tensor groups of a class. */
-static int32_t find_first(const me_simulation *simulation, int32_t class_id)
+static int32_t find_first(const me_plan *plan, int32_t class_id)
 {
-    const me_plan *plan = simulation->plan;
     const int32_t rank = me_plan_representative(plan, class_id);
     me_coordinates c = me_plan_coordinates(plan, rank);
     c.at[ME_AXIS_TENSOR] = 0;
     const int32_t first = me_grid_rank(&plan->grid, ME_GRID_DENSE, &c);
     const int32_t class_of_first = plan->class_of[first];
     return me_plan_representative(plan, class_of_first) == first &&
-                   (!reads_data(plan, rank) || makes_like_batches(simulation))
+                   !reads_data(plan, rank)
                ? class_of_first
                : class_id;
 }
@@ -125,7 +96,7 @@ void me_twins_find(const me_simulation *simulation, me_twin *twins_out)
     int32_t n = 0;
     for (int32_t i = 0; i < plan->n_classes; i++) {
         me_twin *t = &twins_out[i];
-        *t = (me_twin){.first = can ? find_first(simulation, i) : i, .kin = i};
+        *t = (me_twin){.first = can ? find_first(plan, i) : i, .kin = i};
         t->kin = can_kin ? kin_of(plan, twins_out, i) : i;
         const int32_t stands = t->kin != i ? t->kin : t->first;
         t->number = stands == i ? n++ : twins_out[stands].number;

@@ -17,13 +17,6 @@
  * (me_simulation.differs_from_twin); where one does not hold, the other rank
  * runs too.
  *
- * A stage that reads data makes the blocks of each batch in another order on the
- * first rank. Nothing else comes between, so that together they are as much, and
- * large blocks come in one order; but small ones of the batch lie elsewhere, and
- * with them all that comes later. So the small blocks of the others are followed
- * beside the first one's (alloc/pool_twin.h): as long as both call the driver at
- * the same requests all segments are equal and lie at the same addresses.
- *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef MEMEST_RUN_TWIN_H
@@ -40,16 +33,10 @@ typedef struct me_twin_watch {
     me_tracker *tracker;          /**< borrowed; NULL: nobody asks for peaks */
     uint64_t driver_calls;        /**< of the pool when it was last told */
     bool has_called; /**< the driver was called within a twin span */
-    bool reads_data; /**< so the pool has to follow the twin's blocks as well */
 } me_twin_watch;
 
-/** me_twin_listener.tell() and tell_batch() of an me_twin_watch, @p self. */
+/** me_twin_listener.tell() of an me_twin_watch, @p self. */
 void me_twin_watch_tell(void *self, bool begins);
-void me_twin_watch_tell_batch(void *self, bool begins);
-
-/** May a rank stand for others of its tensor group that make the blocks of their
- *  batches in another order? Local. */
-bool me_twin_reads_data(const me_simulation *simulation, int32_t rank);
 
 /** The program has ended. @param differs_from_twin  set if the result may be
  * the rank's own, else left as it is; or NULL */

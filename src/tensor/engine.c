@@ -360,13 +360,6 @@ bool me_drawn_set(me_engine *e, bool is_drawn)
     return before;
 }
 
-uint8_t me_batch_place_set(me_engine *e, uint8_t place)
-{
-    const uint8_t before = e->context.batch_place;
-    e->context.batch_place = place;
-    return before;
-}
-
 uint8_t me_stream_set(me_engine *e, uint8_t stream)
 {
     const uint8_t before = e->context.stream;

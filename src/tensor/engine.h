@@ -330,8 +330,7 @@ typedef struct me_context {
     uint8_t mempool; /**< that blocks are taken from, ME_MEMPOOL_DEFAULT … */
     bool is_drawn;   /**< what is allocated is filled with random numbers as it
                             is made, with uniform_(), randn() and the like */
-    uint8_t batch_place; /**< of what is allocated, as me_event has it */
-    bool is_recording;   /**< the tape is on; not under torch.no_grad() */
+    bool is_recording; /**< the tape is on; not under torch.no_grad() */
 } me_context;
 
 /** What holds now; borrowed. */
@@ -346,7 +345,6 @@ me_context me_context_recompute(me_engine *e);
 me_phase me_phase_set(me_engine *e, me_phase phase);
 me_category me_category_set(me_engine *e, me_category category);
 bool me_drawn_set(me_engine *e, bool is_drawn);
-uint8_t me_batch_place_set(me_engine *e, uint8_t place);
 uint8_t me_stream_set(me_engine *e, uint8_t stream);
 uint8_t me_mempool_set(me_engine *e, uint8_t mempool);
 bool me_grad_enable(me_engine *e, bool enable);

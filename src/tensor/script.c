@@ -15,7 +15,6 @@ uint64_t me_script_place(const me_engine *e)
            (uint64_t)e->context.category << 8 |
            (uint64_t)e->context.is_drawn << 16 |
            (uint64_t)e->context.mempool << 17 |
-           (uint64_t)e->context.batch_place << 25 |
            (uint64_t)e->context.stream << 4 | (uint64_t)e->context.thread << 1 |
            (uint64_t)e->context.is_recording;
 }
@@ -55,9 +54,9 @@ static bool is_same_event(const me_script_event *a, const me_script_event *b)
            x->group == y->group && x->dtype == y->dtype &&
            x->is_lone == y->is_lone && x->is_scratch == y->is_scratch &&
            x->is_late == y->is_late && x->is_drawn == y->is_drawn &&
-           x->is_shard == y->is_shard && x->batch_place == y->batch_place &&
-           x->peer == y->peer && (a->is_outer || x->module == y->module) &&
-           x->bytes == y->bytes && x->count == y->count && x->op == y->op;
+           x->is_shard == y->is_shard && x->peer == y->peer &&
+           (a->is_outer || x->module == y->module) && x->bytes == y->bytes &&
+           x->count == y->count && x->op == y->op;
 }
 
 /** The next event that is no point, from @p at on; the end: none. */

@@ -28,20 +28,15 @@ static void end_stretch(divider *d, uint32_t event)
 static void add_op(divider *d, me_block_change change, uint32_t event)
 {
     const me_script_event *x = &d->script->events[event];
-    me_block_op *op = &d->out.ops[d->end.ops_end];
-    d->out.op_events[d->end.ops_end++] = event;
-    *op = (me_block_op){
+    d->out.op_events[d->end.ops_end] = event;
+    d->out.ops[d->end.ops_end++] = (me_block_op){
         .bytes = x->event.bytes,
         .slot = x->slot,
         .change = (uint8_t)change,
         .stream = x->event.stream,
         .mempool = x->event.mempool,
+        .is_late = x->event.is_late,
     };
-    if (change == ME_BLOCK_ALLOC) {
-        op->batch_place = x->event.batch_place;
-    } else {
-        op->is_late = x->event.is_late;
-    }
 }
 
 static bool is_module(const me_event *event)

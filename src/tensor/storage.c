@@ -48,8 +48,6 @@ static void emit_block(me_engine *e, me_event_kind kind,
                    .is_late = storage->is_late,
                    .is_drawn = kind == ME_EVENT_ALLOC && e->context.is_drawn,
                    .is_shard = kind == ME_EVENT_ALLOC && e->is_at_shard,
-                   .batch_place =
-                       kind == ME_EVENT_ALLOC ? e->context.batch_place : 0,
                    .block = storage->block,
                    .is_scratch = storage->is_scratch,
                    .bytes = storage->bytes,

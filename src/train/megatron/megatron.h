@@ -18,8 +18,6 @@
  * freed, some ranks more of them than others. */
 typedef struct me_twin_listener {
     void (*tell)(void *self, bool begins); /**< NULL: nobody */
-    /** The same of a batch's blocks, made in two orders; NULL: nobody. */
-    void (*tell_batch)(void *self, bool begins);
     void *self;
 } me_twin_listener;
 

@@ -14,75 +14,40 @@
 #include <stdio.h>
 #include <string.h>
 
-/** A part of the batch, in the order in which ranks that receive it make room for
- *  it. */
-typedef enum batch_part {
-    BATCH_TOKENS = 1,
-    BATCH_LABELS,
-    BATCH_LOSS_MASK,
-    BATCH_POSITION_IDS,
-    BATCH_ATTENTION_MASK
-} batch_part;
-
-static me_tensor *make_part(me_trainer *t, batch_part part, const char *name,
-                            me_dtype dtype, me_shape shape)
-{
-    const uint8_t before = me_batch_place_set(t->e, (uint8_t)part);
-    me_tensor *x = me_empty(t->e, name, dtype, shape);
-    (void)me_batch_place_set(t->e, before);
-    return x;
-}
-
 static me_tensor *attention_mask(me_trainer *t)
 {
     const me_config *c = t->config;
     if (!c->train.create_attention_mask_in_dataloader) {
         return NULL;
     }
-    return make_part(t, BATCH_ATTENTION_MASK, "attention_mask", ME_DTYPE_BOOL,
-                     ME_SHAPE(c->train.micro_batch_size, 1, c->model.seq_length,
-                              c->model.seq_length));
-}
-
-static me_tensor *tokens(me_trainer *t, me_shape shape)
-{
-    return make_part(t, BATCH_TOKENS, "tokens", ME_DTYPE_INT64, shape);
-}
-
-static void tell_twins(const me_trainer *t, bool begins)
-{
-    const me_twin_listener *listener = &t->spec->twin_listener;
-    if (listener->tell_batch != NULL) {
-        listener->tell_batch(listener->self, begins);
-    }
+    return me_empty(t->e, "attention_mask", ME_DTYPE_BOOL,
+                    ME_SHAPE(c->train.micro_batch_size, 1, c->model.seq_length,
+                             c->model.seq_length));
 }
 
 /** get_batch_on_this_tp_rank(): tensor rank 0 copies from the host, the others
  *  make room for what it broadcasts. */
 static void make_batch(me_trainer *t, me_batch *batch)
 {
+    me_engine *e = t->e;
     const me_config *c = t->config;
-    const me_shape shape =
+    const me_shape tokens =
         ME_SHAPE(c->train.micro_batch_size, c->model.seq_length);
-    const bool is_loaders = t->comm->index[ME_GROUP_TENSOR] == 0;
     *batch = (me_batch){.tokens = NULL};
-    tell_twins(t, true);
-    if (is_loaders) {
+    if (t->comm->index[ME_GROUP_TENSOR] == 0) {
         batch->attention_mask = attention_mask(t);
-    } else {
-        batch->tokens = tokens(t, shape);
+        batch->labels = me_empty(e, "labels", ME_DTYPE_INT64, tokens);
+        batch->loss_mask = me_empty(e, "loss_mask", ME_DTYPE_FLOAT32, tokens);
+        batch->position_ids =
+            me_empty(e, "position_ids", ME_DTYPE_INT64, tokens);
+        batch->tokens = me_empty(e, "tokens", ME_DTYPE_INT64, tokens);
+        return;
     }
-    batch->labels = make_part(t, BATCH_LABELS, "labels", ME_DTYPE_INT64, shape);
-    batch->loss_mask =
-        make_part(t, BATCH_LOSS_MASK, "loss_mask", ME_DTYPE_FLOAT32, shape);
-    batch->position_ids =
-        make_part(t, BATCH_POSITION_IDS, "position_ids", ME_DTYPE_INT64, shape);
-    if (is_loaders) {
-        batch->tokens = tokens(t, shape);
-    } else {
-        batch->attention_mask = attention_mask(t);
-    }
-    tell_twins(t, false);
+    batch->tokens = me_empty(e, "tokens", ME_DTYPE_INT64, tokens);
+    batch->labels = me_empty(e, "labels", ME_DTYPE_INT64, tokens);
+    batch->loss_mask = me_empty(e, "loss_mask", ME_DTYPE_FLOAT32, tokens);
+    batch->position_ids = me_empty(e, "position_ids", ME_DTYPE_INT64, tokens);
+    batch->attention_mask = attention_mask(t);
 }
 
 static void broadcast(me_trainer *t, const me_tensor *x)
