@@ -145,11 +145,12 @@ void me_options_markdown(me_str *text)
     }
 }
 
-/** Of some options 0, or false, is a value as well. */
+/** Of some options 0, or the word that is taken, is a value as well. */
 static bool is_not_given(const me_option *option, const me_config *config,
                          const char *value)
 {
-    const char *none = option->type == ME_OPTION_BOOL ? "false" : "0";
+    const char *none =
+        option->type == ME_OPTION_BOOL ? option->default_text : "0";
     return option->zero != NULL && strcmp(value, none) == 0 &&
            (option->min > 0 || !me_option_is_set(option, config));
 }

@@ -261,7 +261,7 @@ INT("train.empty_unused_memory_level", "0", 0, 2, "times", NULL, train.empty_unu
 ENUM("train.load_checkpoint", "nothing", me_checkpoint_load_choices, train.load_checkpoint,
     "Of a torch_dist checkpoint, before the first iteration (--load); other: of another, "
     "which is not modelled."),
-BOOL_OR("train.compile_cache_is_warm", "false", "not known, taken for empty", train.compile_cache_is_warm,
+BOOL_OR("train.compile_cache_is_warm", "true", "not known, taken for filled", train.compile_cache_is_warm,
     "An earlier run has timed the compiled kernels: their timings are cached."),
 BOOL("train.bias_gelu_fusion", "true", train.bias_gelu_fusion,
     "Compiled bias and gelu; only with linear biases."),

@@ -321,7 +321,7 @@ me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag)
     return status;
 }
 
-/** Buffers that kernels were timed with, where nothing says whether they are.
+/** Buffers that kernels are timed with, where nothing says whether they are.
  *  Segments that expand are cut alike either way. */
 static uint64_t doubtful_timing_bytes(const me_rank_parts *p)
 {

@@ -253,10 +253,11 @@ bool me_is_deterministic(const me_engine *e);
 void me_compile_cache_set(me_engine *e, bool is_warm);
 bool me_compile_cache_is_warm(const me_engine *e);
 
-/** A compiled kernel is timed with a buffer of @p bytes. */
+/** A compiled kernel is timed with a buffer of @p bytes, unless its timing is found in
+ *  the cache. */
 void me_compile_timing_add(me_engine *e, uint64_t bytes);
 
-/** The largest of these buffers; 0: none was needed. Local. */
+/** The largest of these buffers, taken or not; 0: no kernel is timed. Local. */
 uint64_t me_compile_timing_bytes(const me_engine *e);
 
 /** Objects in cycles are garbage that Python's collector will find: @p collect lets

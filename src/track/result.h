@@ -192,8 +192,8 @@ typedef struct me_rank_result {
     me_device_result device;
     me_host_memory host;          /**< all 0: the job keeps nothing there */
     uint64_t timing_buffer_bytes; /**< the largest buffer that compiled kernels
-                                    were timed with, which a filled cache does
-                                    not take; 0: the job says, or none was */
+                                    are timed with where the cache is empty; 0:
+                                    the job says whether it is, or none is */
     uint64_t private_pool_bytes;  /**< of what the allocator reserves, segments
                                     of private pools when the job ends, which
                                     captured CUDA graphs alone can use */
