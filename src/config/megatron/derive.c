@@ -365,16 +365,36 @@ static void derive_offload(me_config *config)
         attention != mlp || (has_experts && (attention || router));
 }
 
+/** Is a checkpoint of FP8 loaded in a way that is not modelled? Delayed scaling's
+ *  histories come along (module/base.py, set_extra_state()); parameters in FP8 are
+ *  read a tensor at a time but with tensorwise scaling (validate_args() turns
+ *  stream_ckpt_dequant off). */
+static bool loads_fp8_otherwise(const me_fp8_config *f)
+{
+    return f->format != ME_FP8_NONE &&
+           (f->recipe == ME_FP8_DELAYED ||
+            (f->param && f->recipe != ME_FP8_TENSORWISE));
+}
+
+/** Moments in FP8 beside FP8 in the model are dequantised with its parameters. */
+static bool loads_states_otherwise(const me_config *config)
+{
+    const me_optimizer_config *o = &config->optimizer;
+    return o->precision_aware && config->fp8.format != ME_FP8_NONE &&
+           (o->exp_avg_dtype == ME_DTYPE_UINT8 ||
+            o->exp_avg_sq_dtype == ME_DTYPE_UINT8);
+}
+
 /** What of a checkpoint is loaded, as far as that is modelled: weights, and with
- *  them the states of FusedAdam where it steps float32 main parameters. */
+ *  them the states of FusedAdam. */
 static void derive_loading(me_config *config)
 {
     const me_optimizer_config *o = &config->optimizer;
     const bool has_others =
         config->parallel.torch_fsdp2 || config->parallel.megatron_fsdp ||
-        config->fp8.format != ME_FP8_NONE || o->kind != ME_OPTIMIZER_ADAM ||
-        config->impl.optimizer != ME_OPTIMIZER_FUSED || o->precision_aware ||
-        o->cpu_offload;
+        loads_fp8_otherwise(&config->fp8) || loads_states_otherwise(config) ||
+        o->kind != ME_OPTIMIZER_ADAM ||
+        config->impl.optimizer != ME_OPTIMIZER_FUSED || o->cpu_offload;
     config->train.loads =
         has_others || config->train.load_checkpoint == ME_CHECKPOINT_OTHER
             ? ME_CHECKPOINT_NOTHING

@@ -189,7 +189,8 @@ static me_status settle_loading(me_config *config, const me_flag_uses *uses,
     const me_flag_use *format = me_flag_use_find(uses, "--ckpt-format");
     const bool is_other =
         (format != NULL && strcmp(format->values[0], "torch_dist") != 0) ||
-        is_given(uses, "--ckpt-fully-parallel-load");
+        is_given(uses, "--ckpt-fully-parallel-load") ||
+        is_given(uses, "--dist-ckpt-optim-fully-reshardable");
     const bool is_resumed = has_tracker(uses, "--load");
     const bool is_there = is_resumed ||
                           is_given(uses, "--exit-on-missing-checkpoint") ||

@@ -216,8 +216,9 @@ static const struct {
      "is that without widths'",
      ME_EITHER(SMALL)},
     {"train.load_checkpoint", "--load", loads_otherwise,
-     "loading a checkpoint of another format, in parts, in FP8, under FSDP or "
-     "with this optimizer; the job is estimated from nothing",
+     "loading a checkpoint of another format, in parts, of FP8 with delayed "
+     "scaling, or with its parameters but tensorwise, under FSDP, or with this "
+     "optimizer; the job is estimated from nothing",
      ME_HIGHER(SOME)},
     {"model.fp32_residual_connection", "--fp32-residual-connection",
      has_fp32_residual, "the float32 residual stream", ME_HIGHER(ANY)},

@@ -4,6 +4,7 @@
  * takes memory: first matrices of gated units, which lie in a checkpoint as two
  * and are joined once they are read (apply_swiglu_sharded_factory()), and moments,
  * which Transformer Engine's FusedAdam.load_state_dict() makes anew each time. */
+#include "nn/megatron/te_fp8.h"
 #include "parallel/shards.h"
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/trainer.h"
@@ -18,22 +19,36 @@ enum {
 
 /** What is held until the checkpoint is loaded. */
 typedef struct loading {
-    me_tensor **joined; /**< JOINED a parameter */
+    me_tensor **widened; /**< of parameters in FP8: what is read into, a
+                              parameter */
+    me_tensor **joined;  /**< JOINED a parameter */
     size_t n_joined;
-    me_tensor *(*moments[ME_OPTIMIZERS_MAX])[MOMENTS]; /**< of each optimizer,
-                                                            a shard */
-    uint32_t *order[ME_OPTIMIZERS_MAX]; /**< of shards in buffers */
+    me_adam_values *values[ME_OPTIMIZERS_MAX]; /**< of each optimizer, a shard:
+                                                    what is read */
+    uint32_t *order[ME_OPTIMIZERS_MAX];        /**< of shards in buffers */
+    uint32_t *leaving[ME_OPTIMIZERS_MAX];      /**< in which they go */
 } loading;
+
+/** A buffer's values go in the other direction: Python's lists, of buckets and in
+ *  each of its parameters, let go of what is last in them first. */
+static void reverse(const uint32_t *order, uint32_t begin, uint32_t end,
+                    uint32_t *leaving)
+{
+    for (uint32_t i = begin; i < end; i++) {
+        leaving[i] = order[begin + end - 1 - i];
+    }
+}
 
 /** Shards of an optimizer bucket by bucket, as a distributed one goes through
  *  them; of another in its own order. */
-static void find_order(me_trainer *t, const me_optimizer *o, uint32_t *order)
+static void find_order(me_trainer *t, const me_optimizer *o, uint32_t *order,
+                       uint32_t *leaving)
 {
     uint32_t *place = me_engine_alloc(t->e, t->parameters.count, sizeof *place);
     uint32_t n = 0;
     for (uint32_t i = 0; place != NULL && i < o->count; i++) {
         place[o->shards[i].parameter->index] = i;
-        order[i] = i;
+        order[i] = leaving[i] = i;
     }
     for (int32_t c = o->chunk_begin; place != NULL && c < o->chunk_end; c++) {
         for (int k = 0; k < t->ddp[c].n_buffers; k++) {
@@ -47,10 +62,12 @@ static void find_order(me_trainer *t, const me_optimizer *o, uint32_t *order)
                                  &shards) != ME_OK) {
                 continue;
             }
+            const uint32_t begin = n;
             for (uint32_t i = 0; i < shards->count && n < o->count; i++) {
                 order[n++] =
                     place[buffer->parameters[shards->items[i].param]->index];
             }
+            reverse(order, begin, n, leaving);
             me_shards_destroy(shards);
         }
     }
@@ -67,10 +84,40 @@ static void make_moments(me_trainer *t, me_shard_state *s,
     }
 }
 
-static void drop_moments(me_trainer *t, me_tensor *moments[MOMENTS])
+static bool is_aware(const me_trainer *t)
 {
-    for (int i = 0; i < MOMENTS; i++) {
-        me_clear(t->e, &moments[i]);
+    return t->config->optimizer.precision_aware;
+}
+
+/** Empty states of a distributed optimizer's shards, in the order of buffers. */
+static void make_dummies(me_trainer *t, const me_optimizer *o, loading *l,
+                         int n)
+{
+    for (uint32_t i = 0; i < o->count; i++) {
+        const uint32_t k = l->order[n][i];
+        me_module_switch_to_shard(t->e, o->shards[k].parameter->module);
+        if (is_aware(t)) {
+            me_precision_aware_dummies(t->e, &o->aware, &o->shards[k],
+                                       &l->values[n][k]);
+        } else {
+            make_moments(t, &o->shards[k], l->values[n][k].of);
+        }
+    }
+}
+
+/** They go in the order of shards, but for the one made last, which still has a
+ *  name. */
+static void drop_dummies(me_trainer *t, const me_optimizer *o, loading *l,
+                         int n)
+{
+    const uint32_t last = o->count == 0 ? 0 : l->order[n][o->count - 1];
+    for (uint32_t i = 0; i < o->count; i++) {
+        if (i != last) {
+            me_adam_values_drop(t->e, &l->values[n][i]);
+        }
+    }
+    if (o->count > 0) {
+        me_adam_values_drop(t->e, &l->values[n][last]);
     }
 }
 
@@ -78,34 +125,85 @@ static void drop_moments(me_trainer *t, me_tensor *moments[MOMENTS])
  *  optimizer makes them empty, and FusedAdam once more. */
 static void begin_optimizer(me_trainer *t, me_optimizer *o, loading *l, int n)
 {
-    l->moments[n] = me_engine_alloc(t->e, o->count, sizeof *l->moments[n]);
+    l->values[n] = me_engine_alloc(t->e, o->count, sizeof *l->values[n]);
     l->order[n] = me_engine_alloc(t->e, o->count, sizeof *l->order[n]);
-    if (l->moments[n] == NULL || l->order[n] == NULL) {
+    l->leaving[n] = me_engine_alloc(t->e, o->count, sizeof *l->leaving[n]);
+    if (l->values[n] == NULL || l->order[n] == NULL || l->leaving[n] == NULL) {
         return;
     }
-    find_order(t, o, l->order[n]);
+    find_order(t, o, l->order[n], l->leaving[n]);
     const bool is_distributed = t->config->optimizer.distributed;
-    for (uint32_t i = 0; is_distributed && i < o->count; i++) {
-        const uint32_t k = l->order[n][i];
-        make_moments(t, &o->shards[k], l->moments[n][k]);
+    if (is_distributed) {
+        make_dummies(t, o, l, n);
     }
-    for (uint32_t i = 0; i < o->count; i++) {
+    if (is_aware(t)) {
+        me_precision_aware_load(t->e, &o->aware, o->shards, o->count, false);
+    }
+    for (uint32_t i = 0; !is_aware(t) && i < o->count; i++) {
         make_moments(t, &o->shards[i], o->shards[i].moments);
     }
-    for (uint32_t i = 0; is_distributed && i < o->count; i++) {
-        drop_moments(t, l->moments[n][i]);
+    if (is_distributed) {
+        drop_dummies(t, o, l, n);
+    }
+    for (uint32_t i = 0; is_aware(t) && i < o->count; i++) {
+        const uint32_t k = l->order[n][i];
+        me_module_switch_to_shard(t->e, o->shards[k].parameter->module);
+        me_precision_aware_read(t->e, &o->aware, &o->shards[k],
+                                !o->aware.has_masters, &l->values[n][k]);
     }
     o->has_stepped = true;
 }
 
-/** load_state_dict(): those that were read stay while new ones are filled. */
-static void end_optimizer(me_trainer *t, const me_optimizer *o, loading *l,
-                          int n)
+/** load_state_dict() of a precision-aware optimizer: it is given float32 copies
+ *  of its own states, and then what was read, in the order of buffers; that is
+ *  copied as it is where main parameters are not its kernels' own. */
+static void end_aware(me_trainer *t, me_optimizer *o, const loading *l, int n)
 {
-    for (uint32_t i = 0; l->moments[n] != NULL && i < o->count; i++) {
+    me_adam_values *own = me_engine_alloc(t->e, o->count, sizeof *own);
+    for (uint32_t i = 0; own != NULL && i < o->count; i++) {
+        me_module_switch_to_shard(t->e, o->shards[i].parameter->module);
+        me_precision_aware_read(t->e, &o->aware, &o->shards[i], false, &own[i]);
+    }
+    me_precision_aware_load(t->e, &o->aware, o->shards, o->count, true);
+    for (uint32_t i = 0;
+         o->aware.has_masters && l->order[n] != NULL && i < o->count; i++) {
+        const me_shard_state *s = &o->shards[l->order[n][i]];
+        me_module_switch_to_shard(t->e, s->parameter->module);
+        me_precision_aware_set(t->e, &o->aware, s);
+    }
+    for (uint32_t i = 0; own != NULL && i < o->count; i++) {
+        me_adam_values_drop(t->e, &own[i]);
+    }
+}
+
+/** load_state_dict(): those that were read stay while new ones are filled. */
+static void end_optimizer(me_trainer *t, me_optimizer *o, loading *l, int n)
+{
+    if (is_aware(t)) {
+        end_aware(t, o, l, n);
+        return;
+    }
+    for (uint32_t i = 0; l->values[n] != NULL && i < o->count; i++) {
         me_shard_state *s = &o->shards[i];
-        memcpy(l->moments[n][i], s->moments, sizeof l->moments[n][i]);
+        memcpy(l->values[n][i].of, s->moments, sizeof s->moments);
         make_moments(t, s, s->moments);
+    }
+}
+
+/** force_all_tensors_to_non_fp8(): of parameters that are kept in FP8 a copy in
+ *  the model's type is read into; they are copied once all is read. Megatron-LM
+ *  does so at once with tensorwise scaling, the one recipe that is loaded here
+ *  (validate_args() turns stream_ckpt_dequant off). */
+static void widen_weights(me_trainer *t, loading *l)
+{
+    l->widened = me_engine_alloc(t->e, t->parameters.count, sizeof *l->widened);
+    for (uint32_t i = 0; l->widened != NULL && i < t->parameters.count; i++) {
+        const me_parameter *p = t->parameters.parameters[i];
+        if (me_quantized_of(p) != NULL) {
+            me_module_switch(t->e, p->module);
+            l->widened[i] = me_keep(t->e, "dequantize", ME_CATEGORY_TEMPORARY,
+                                    p->dtype, ME_SHAPE(p->numel));
+        }
     }
 }
 
@@ -141,7 +239,7 @@ static void join_gates(me_trainer *t, loading *l)
     }
     for (int n = 0; l->joined != NULL && n < t->n_optimizers; n++) {
         const me_optimizer *o = &t->optimizers[n];
-        for (uint32_t i = 0; l->moments[n] != NULL && i < o->count; i++) {
+        for (uint32_t i = 0; l->values[n] != NULL && i < o->count; i++) {
             const me_shard_state *s = &o->shards[i];
             for (int k = s->main == NULL;
                  !t->config->optimizer.distributed &&
@@ -156,13 +254,16 @@ static void join_gates(me_trainer *t, loading *l)
 /** What load_checkpoint()'s names hold goes. */
 static void let_go(me_trainer *t, loading *l)
 {
+    for (uint32_t i = 0; l->widened != NULL && i < t->parameters.count; i++) {
+        me_clear(t->e, &l->widened[i]);
+    }
     for (size_t i = 0; i < l->n_joined; i++) {
         me_clear(t->e, &l->joined[i]);
     }
     for (int n = 0; n < t->n_optimizers; n++) {
-        for (uint32_t i = 0;
-             l->moments[n] != NULL && i < t->optimizers[n].count; i++) {
-            drop_moments(t, l->moments[n][l->order[n][i]]);
+        for (uint32_t i = 0; l->values[n] != NULL && i < t->optimizers[n].count;
+             i++) {
+            me_adam_values_drop(t->e, &l->values[n][l->leaving[n][i]]);
         }
     }
 }
@@ -177,6 +278,7 @@ void me_load_checkpoint(me_trainer *t)
     for (int n = 0; kind == ME_CHECKPOINT_ALL && n < t->n_optimizers; n++) {
         begin_optimizer(t, &t->optimizers[n], &l, n);
     }
+    widen_weights(t, &l);
     join_gates(t, &l);
     for (int n = 0; kind == ME_CHECKPOINT_ALL && n < t->n_optimizers; n++) {
         end_optimizer(t, &t->optimizers[n], &l, n);

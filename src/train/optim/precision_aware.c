@@ -15,6 +15,25 @@ static const char *const state_names[ME_ADAM_STATES] = {
     [ME_ADAM_MASTER] = "master_param",
 };
 
+/** What goes with a state: of FP8 its quantizer's scale and largest value, the
+ *  inverse scale and the transpose, and the optimizer's own scale. A main
+ *  parameter has the last of them alone. */
+typedef enum extra {
+    FP8_SCALE,
+    FP8_AMAX,
+    FP8_INVERSE,
+    FP8_TRANSPOSE,
+    OWN_SCALE,
+    EXTRAS
+} extra;
+
+static me_tensor **find_extra(me_shard_state *s, me_adam_state state,
+                              extra which)
+{
+    const int first = (int)state * EXTRAS;
+    return &s->extras[state == ME_ADAM_MASTER ? first : first + (int)which];
+}
+
 /** Is the main parameter kept as the 16 bits that bfloat16 leaves out of it? */
 static bool keeps_remainder(const me_precision_aware *a)
 {
@@ -22,17 +41,25 @@ static bool keeps_remainder(const me_precision_aware *a)
            a->dtypes[ME_ADAM_MASTER] == ME_DTYPE_FLOAT32;
 }
 
-/** A scalar, or FP8's transpose, that goes with a state. */
-static void keep_extra(me_engine *e, me_shard_state *s, const char *op,
-                       me_dtype dtype, uint64_t numel)
+/** A scalar, or FP8's transpose, that goes with a state; it takes the place of
+ *  one before. */
+static void keep_extra(me_engine *e, me_shard_state *s, me_adam_state state,
+                       extra which, const char *op, uint64_t numel)
 {
-    s->extras[s->n_extras++] = me_make_state(e, op, dtype, ME_SHAPE(numel));
+    const me_dtype dtype =
+        which == FP8_TRANSPOSE ? ME_DTYPE_UINT8 : ME_DTYPE_FLOAT32;
+    me_tensor *made = me_make_state(e, op, dtype, ME_SHAPE(numel));
+    me_tensor **kept = find_extra(s, state, which);
+    me_release(e, *kept);
+    *kept = made;
+    s->n_extras = ME_STATE_EXTRAS;
 }
 
-static void keep_scale(me_engine *e, me_shard_state *s, me_dtype dtype)
+static void keep_scale(me_engine *e, me_shard_state *s, me_adam_state state,
+                       me_dtype dtype)
 {
     if (dtype != ME_DTYPE_FLOAT32) {
-        keep_extra(e, s, "scale", ME_DTYPE_FLOAT32, 1);
+        keep_extra(e, s, state, OWN_SCALE, "scale", 1);
     }
 }
 
@@ -43,14 +70,14 @@ static void make_fp8(me_engine *e, me_shard_state *s, me_adam_state state)
     const me_frame frame = me_enter(e);
     me_tensor *data =
         me_empty(e, state_names[state], ME_DTYPE_UINT8, ME_SHAPE(s->numel));
-    keep_extra(e, s, "scale", ME_DTYPE_FLOAT32, 1);
-    keep_extra(e, s, "amax", ME_DTYPE_FLOAT32, 1);
-    keep_extra(e, s, "scale_inv", ME_DTYPE_FLOAT32, 1);
+    keep_extra(e, s, state, FP8_SCALE, "scale", 1);
+    keep_extra(e, s, state, FP8_AMAX, "amax", 1);
+    keep_extra(e, s, state, FP8_INVERSE, "scale_inv", 1);
     s->moments[state] = me_make_state(e, state_names[state], ME_DTYPE_UINT8,
                                       ME_SHAPE(s->numel));
-    keep_extra(e, s, state_names[state], ME_DTYPE_UINT8, s->numel);
+    keep_extra(e, s, state, FP8_TRANSPOSE, state_names[state], s->numel);
     me_drop(e, me_empty(e, "float", ME_DTYPE_FLOAT32, ME_SHAPE(s->numel)));
-    keep_scale(e, s, ME_DTYPE_UINT8);
+    keep_scale(e, s, state, ME_DTYPE_UINT8);
     me_drop(e, data);
     me_leave(e, frame, NULL);
 }
@@ -65,7 +92,7 @@ static void make_moment(me_engine *e, const me_precision_aware *a,
     }
     s->moments[state] =
         me_make_state(e, state_names[state], dtype, ME_SHAPE(s->numel));
-    keep_scale(e, s, dtype);
+    keep_scale(e, s, state, dtype);
 }
 
 /** The largest number of a type, which is copied to the device. It is looked up
@@ -144,19 +171,39 @@ static void apply_scale(me_engine *e, me_precision_aware *a, me_dtype dtype,
     me_leave(e, frame, NULL);
 }
 
+/** Bytes of a state's element: of a main parameter maybe those of its low half
+ *  alone. */
+static uint64_t state_bytes(const me_precision_aware *a, me_adam_state state)
+{
+    return state == ME_ADAM_MASTER && keeps_remainder(a)
+               ? 2
+               : me_dtype_bytes(a->dtypes[state]);
+}
+
+/** A main parameter without contents. */
+static void make_empty_master(me_engine *e, const me_precision_aware *a,
+                              me_shard_state *s)
+{
+    const me_frame frame = me_enter(e);
+    const me_category before = me_category_set(e, ME_CATEGORY_MAIN_PARAMETER);
+    s->main = me_retain(
+        me_scratch(e, state_names[ME_ADAM_MASTER],
+                   me_size_mul(state_bytes(a, ME_ADAM_MASTER), s->numel)));
+    me_category_set(e, before);
+    if (!keeps_remainder(a)) {
+        keep_scale(e, s, ME_ADAM_MASTER, a->dtypes[ME_ADAM_MASTER]);
+    }
+    me_leave(e, frame, NULL);
+}
+
 /** The main parameter: its low half, or a copy in its own type by way of a
  *  clone and float32. */
 static void make_master(me_engine *e, me_precision_aware *a, me_shard_state *s)
 {
     const me_frame frame = me_enter(e);
-    const me_category before = me_category_set(e, ME_CATEGORY_MAIN_PARAMETER);
     const me_dtype dtype = a->dtypes[ME_ADAM_MASTER];
-    s->main = me_retain(me_scratch(
-        e, state_names[ME_ADAM_MASTER],
-        me_size_mul(keeps_remainder(a) ? 2 : me_dtype_bytes(dtype), s->numel)));
-    me_category_set(e, before);
+    make_empty_master(e, a, s);
     if (!keeps_remainder(a)) {
-        keep_scale(e, s, dtype);
         me_tensor *clone =
             me_empty(e, "clone", a->params_dtype, ME_SHAPE(s->numel));
         me_tensor *wide =
@@ -273,5 +320,129 @@ void me_precision_aware_step(me_engine *e, const me_step_group *group)
             me_module_switch_to_shard(e, group->shards[i].parameter->module);
             apply_scale(e, a, a->dtypes[state], group->shards[i].numel);
         }
+    }
+}
+
+static int count_states(const me_precision_aware *a)
+{
+    return a->has_masters ? ME_ADAM_STATES : ME_ADAM_MASTER;
+}
+
+static me_tensor **find_state(me_shard_state *s, me_adam_state state)
+{
+    return state == ME_ADAM_MASTER ? &s->main : &s->moments[state];
+}
+
+void me_precision_aware_dummies(me_engine *e, const me_precision_aware *a,
+                                const me_shard_state *s,
+                                me_adam_values *values_out)
+{
+    for (int k = 0; k < count_states(a); k++) {
+        const uint64_t bytes = state_bytes(a, (me_adam_state)k);
+        values_out->of[k] =
+            me_keep(e, "empty", ME_CATEGORY_TEMPORARY, ME_DTYPE_UINT8,
+                    ME_SHAPE(me_size_mul(bytes, s->numel)));
+    }
+}
+
+void me_precision_aware_read(me_engine *e, const me_precision_aware *a,
+                             me_shard_state *s, bool is_raw,
+                             me_adam_values *values_out)
+{
+    for (int k = 0; k < count_states(a); k++) {
+        const bool is_itself = is_raw || a->dtypes[k] == ME_DTYPE_FLOAT32;
+        values_out->of[k] = is_itself
+                                ? me_retain(*find_state(s, (me_adam_state)k))
+                                : me_keep(e, "float", ME_CATEGORY_TEMPORARY,
+                                          ME_DTYPE_FLOAT32, ME_SHAPE(s->numel));
+    }
+}
+
+void me_adam_values_drop(me_engine *e, me_adam_values *values)
+{
+    for (int k = 0; k < ME_ADAM_STATES; k++) {
+        me_clear(e, &values->of[k]);
+    }
+}
+
+/** torch.optim.Optimizer.load_state_dict() brings what it is given into the
+ *  parameter's type. */
+static void cast_values(me_engine *e, const me_precision_aware *a,
+                        const me_shard_state *s, bool is_wide,
+                        me_adam_values *casts)
+{
+    for (int k = 0; k < count_states(a); k++) {
+        const bool is_remainder = k == ME_ADAM_MASTER && keeps_remainder(a);
+        const me_dtype dtype = is_wide ? ME_DTYPE_FLOAT32 : a->dtypes[k];
+        if (is_remainder || dtype != a->params_dtype) {
+            casts->of[k] = me_keep(e, "to", ME_CATEGORY_TEMPORARY,
+                                   a->params_dtype, ME_SHAPE(s->numel));
+        }
+    }
+}
+
+/** The states that were there go; scales of the optimizer's own stay. */
+static void drop_states(me_engine *e, const me_precision_aware *a,
+                        me_shard_state *s)
+{
+    for (int k = 0; k < count_states(a); k++) {
+        me_clear(e, find_state(s, (me_adam_state)k));
+        for (int which = FP8_SCALE; k != ME_ADAM_MASTER && which < OWN_SCALE;
+             which++) {
+            me_clear(e, find_extra(s, (me_adam_state)k, (extra)which));
+        }
+    }
+}
+
+/** set_scaled_state() of states that are there. */
+void me_precision_aware_set(me_engine *e, me_precision_aware *a,
+                            const me_shard_state *s)
+{
+    for (int k = 0; k < count_states(a); k++) {
+        if (a->dtypes[k] != ME_DTYPE_FLOAT32) {
+            apply_scale(e, a, a->dtypes[k], s->numel);
+        }
+    }
+}
+
+/** … of those that are not yet, from float32 copies of what is not. */
+static void make_states(me_engine *e, me_precision_aware *a, me_shard_state *s,
+                        bool is_wide)
+{
+    for (int k = 0; k < count_states(a); k++) {
+        const bool is_narrow = a->dtypes[k] != ME_DTYPE_FLOAT32;
+        me_tensor *copy = NULL;
+        if (is_narrow && !is_wide) {
+            copy = me_keep(e, "float", ME_CATEGORY_TEMPORARY, ME_DTYPE_FLOAT32,
+                           ME_SHAPE(s->numel));
+        }
+        if (k == ME_ADAM_MASTER) {
+            make_empty_master(e, a, s);
+        } else {
+            make_moment(e, a, s, (me_adam_state)k);
+        }
+        if (is_narrow) {
+            apply_scale(e, a, a->dtypes[k], s->numel);
+        }
+        me_release(e, copy);
+    }
+}
+
+void me_precision_aware_load(me_engine *e, me_precision_aware *a,
+                             me_shard_state *shards, uint32_t count,
+                             bool is_wide)
+{
+    me_adam_values *casts = me_engine_alloc(e, count, sizeof *casts);
+    for (uint32_t i = 0; casts != NULL && i < count; i++) {
+        me_module_switch_to_shard(e, shards[i].parameter->module);
+        cast_values(e, a, &shards[i], is_wide, &casts[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        drop_states(e, a, &shards[i]);
+    }
+    for (uint32_t i = 0; casts != NULL && i < count; i++) {
+        me_module_switch_to_shard(e, shards[i].parameter->module);
+        me_adam_values_drop(e, &casts[i]);
+        make_states(e, a, &shards[i], is_wide);
     }
 }
