@@ -6,7 +6,10 @@
 #define SELECTIVE "--recompute-granularity=selective --recompute-activations"
 #define PADDING                                                                \
     "--moe-router-padding-for-quantization --moe-router-padding-for-fp8"
-#define EMERGING "--optimizer=muon|dist_muon|lion|soap|adaptive_muon"
+#define FUSED_GROUP                                                            \
+    "--fine-grained-activation-offloading&--offload-modules=fused_group_mlp"
+#define DELAYED_IN_GRAPH "--delay-wgrad-compute&--cuda-graph-modules=attn"
+#define EMERGING         "--optimizer=muon|dist_muon|lion|soap|adaptive_muon"
 
 /** validate_args() of core_v0.19.0 (training/arguments.py), from top to bottom. */
 const me_flag_contradiction me_contradictions_of_arguments[] = {
@@ -110,6 +113,19 @@ const me_flag_contradiction me_contradictions_of_arguments[] = {
      .needs = "--non-persistent-local-ckpt-dir"},
     {"--replication", .needs = "--replication-jump"},
     {"--replication", .needs = "--non-persistent-ckpt-type=local"},
+    {"--enable-cuda-graph --cuda-graph-impl=local",
+     .without = "--inference-dynamic-batching-num-cuda-graphs=-1",
+     .with = "--inference-dynamic-batching-num-cuda-graphs<1"},
+    {DELAYED_IN_GRAPH, .also = "--overlap-grad-reduce",
+     .with = "--no-gradient-accumulation-fusion"},
+    {DELAYED_IN_GRAPH, .also = "--overlap-grad-reduce",
+     .needs = "--disable-bias-linear"},
+    {DELAYED_IN_GRAPH, .also = "--overlap-grad-reduce",
+     .with = "--add-qkv-bias"},
+    {"--delay-wgrad-compute&--cuda-graph-modules=moe_router&"
+     "--moe-shared-expert-intermediate-size",
+     .also = "--overlap-grad-reduce", .without = "--moe-shared-expert-overlap",
+     .with = "--no-gradient-accumulation-fusion"},
     {"--cuda-graph-impl=full_iteration", .with = "--cuda-graph-modules"},
     {"--cuda-graph-impl=full_iteration",
      .also = "--fine-grained-activation-offloading",
@@ -163,6 +179,26 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
     {"--moe-layer-recompute", .with = "--recompute-granularity=full"},
     {"--moe-paged-stash", .with = "--cpu-offloading-num-layers>0"},
     {"--moe-paged-stash", .needs = "--moe-expert-rank-capacity-factor"},
+    {"--moe-paged-stash",
+     .with = "--offload-modules=expert_fc1|moe_act|fused_group_mlp"},
+    {FUSED_GROUP, .needs = "--use-transformer-engine-op-fuser"},
+    {FUSED_GROUP, .with = "--offload-modules=expert_fc1|moe_act"},
+    {"--cuda-graph-modules=moe_preprocess&--moe-router-padding-for-fp8",
+     .also = "--cuda-graph-impl=transformer_engine --external-cuda-graph",
+     .without = "--moe-pad-expert-input-to-capacity",
+     .with = "--moe-token-dispatcher-type=alltoall"},
+    {"--cuda-graph-modules=moe_router|moe_preprocess&"
+     "--moe-router-padding-for-fp8",
+     .also = "--cuda-graph-impl=local --enable-cuda-graph",
+     .without = "--moe-pad-expert-input-to-capacity",
+     .with = "--moe-token-dispatcher-type=alltoall"},
+    {"--overlap-moe-expert-parallel-comm",
+     .without = "--recompute-granularity=full " SELECTIVE,
+     .with = "--recompute-method --recompute-num-layers "
+             "--recompute-modules=moe"},
+    {"--overlap-moe-expert-parallel-comm&--fine-grained-activation-offloading",
+     .also = "--moe-flex-dispatcher-backend=ncclep",
+     .with = "--offload-modules=expert_fc1"},
     {"--glu-linear-offset --use-te-activation-func", .also = "--swiglu",
      .needs = "--no-bias-swiglu-fusion"},
     {"--glu-linear-offset",
@@ -222,9 +258,16 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
      .needs = "--no-rope-fusion"},
     {"--experimental-attention-variant=dsa", .needs = "--disable-bias-linear"},
     {"--experimental-attention-variant=dsa",
+     .also = "--context-parallel-size>1", .needs = "--cp-comm-type=all_gather"},
+    {"--experimental-attention-variant=dsa",
      .also = "--position-embedding-type=rope --use-rotary-position-embeddings",
      .needs = "--no-rope-fusion"},
     {"--reuse-grad-buf-for-mxfp8-param-ag", .needs = "--fp8-param-gather"},
+    {"--ddp-param-name-patterns-for-fp32-local-accumulation", .also = "--bf16",
+     .needs = "--grad-reduce-in-bf16 --main-grads-dtype=bf16"},
+    {"--ddp-param-name-patterns-for-fp32-local-accumulation",
+     .without = "--bf16&--grad-reduce-in-bf16",
+     .with = "--accumulate-allreduce-grads-in-fp32"},
     {"--verify-integrity",
      .with = "--ckpt-format=torch|torch_dcp|fsdp_dtensor"},
     /* gpt_builders.py, gpt_layer_specs.py */

@@ -285,6 +285,18 @@ static me_status settle_window(me_config *config, const me_flag_uses *uses,
                : ME_OK;
 }
 
+/** A job that offloads nothing but what is not modelled is one without: the flag
+ *  says so. */
+static me_status settle_offload(me_config *config, const me_flag_uses *uses,
+                                me_diag *diag)
+{
+    const me_flag_use *modules = me_flag_use_find(uses, "--offload-modules");
+    return modules != NULL && modules->n_values == 1 &&
+                   strcmp(modules->values[0], "fused_group_mlp") == 0
+               ? me_config_set(config, "offload.fine_grained", "false", diag)
+               : ME_OK;
+}
+
 me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
                              me_diag *diag)
 {
@@ -312,6 +324,9 @@ me_status me_megatron_settle(me_config *config, const me_flag_uses *uses,
     }
     if (status == ME_OK) {
         status = settle_window(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_offload(config, uses, diag);
     }
     return status == ME_OK ? settle_saving(config, uses, diag) : status;
 }
