@@ -93,9 +93,11 @@ typedef struct me_megatron_fsdp {
     uint32_t *bucket_of; /**< each parameter's bucket, by its index */
     uint32_t *item_of;   /**< and its place in the layout */
     bool *is_awaited;    /**< its gradient, in the backward that runs */
+    bool *is_ready;      /**< its gradient is there to be reduced */
     bool *is_asked;      /**< scratch of a gather: which buckets */
     uint32_t *queue;     /**< buckets that are being reduced, oldest first */
     uint32_t n_queued;
+    uint32_t most_queued;  /**< what `queue` has room for */
     uint32_t microbatches; /**< backwards since the last step */
     me_fsdp_pool weight_pool;
     me_fsdp_pool gradient_pool;

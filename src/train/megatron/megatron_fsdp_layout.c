@@ -270,6 +270,7 @@ void me_megatron_fsdp_lay_out(me_megatron_fsdp *f)
     f->item_of = list(f, n, sizeof *f->item_of);
     f->shard_of = list(f, n, sizeof *f->shard_of);
     f->is_awaited = list(f, n, sizeof *f->is_awaited);
+    f->is_ready = list(f, n, sizeof *f->is_ready);
     if (!me_engine_is_ok(f->t->e)) {
         return;
     }
@@ -284,6 +285,7 @@ void me_megatron_fsdp_lay_out(me_megatron_fsdp *f)
     f->buckets = list(f, f->layout->count, sizeof *f->buckets);
     f->is_asked = list(f, f->layout->count, sizeof *f->is_asked);
     f->queue = list(f, f->layout->count, sizeof *f->queue);
+    f->most_queued = f->layout->count;
     if (!me_engine_is_ok(f->t->e)) {
         return;
     }

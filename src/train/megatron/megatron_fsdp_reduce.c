@@ -36,6 +36,16 @@ static bool reduces_now(const me_megatron_fsdp *f)
     return reduces_each_backward(f) || is_last_backward(f);
 }
 
+/** No gradient of a bucket's parameters is there. */
+static void forget_ready(me_megatron_fsdp *f, me_fsdp_group_buffers *b)
+{
+    b->n_ready = 0;
+    for (uint32_t i = 0; i < b->layout->n_items; i++) {
+        const uint32_t item = b->layout->first_item + i;
+        f->is_ready[f->layout->items[item].param] = false;
+    }
+}
+
 /** The oldest @p count reductions are done: their gradients go. */
 static void finish_reductions(me_megatron_fsdp *f, uint32_t count)
 {
@@ -43,7 +53,7 @@ static void finish_reductions(me_megatron_fsdp *f, uint32_t count)
         f->t->config->parallel.fsdp_db_use_persist_buf_on_alloc_fail;
     for (uint32_t i = 0; i < count; i++) {
         me_fsdp_group_buffers *b = &f->buckets[f->queue[i]];
-        b->n_ready = 0;
+        forget_ready(f, b);
         me_clear(f->t->e, &b->sent);
         if (b->is_pooled) {
             me_fsdp_pool_give(&f->gradient_pool, f->queue[i]);
@@ -173,6 +183,25 @@ static bool is_ready(const me_megatron_fsdp *f, uint32_t first)
     return true;
 }
 
+/** A bucket is reduced. Where a gradient comes twice in a backward, as in layers
+ *  that are used again and recomputed, it may be while it waits already. */
+static void enqueue(me_megatron_fsdp *f, uint32_t bucket)
+{
+    if (f->n_queued == f->most_queued) {
+        const uint32_t most = 2 * f->most_queued + 1;
+        uint32_t *queue = me_engine_alloc(f->t->e, most, sizeof *queue);
+        if (queue == NULL) {
+            return;
+        }
+        for (uint32_t i = 0; i < f->n_queued; i++) {
+            queue[i] = f->queue[i];
+        }
+        f->queue = queue;
+        f->most_queued = most;
+    }
+    f->queue[f->n_queued++] = bucket;
+}
+
 /** _bucket_group_gradient_reduce(). */
 static void reduce_group(me_megatron_fsdp *f, uint32_t first)
 {
@@ -191,9 +220,12 @@ static void reduce_group(me_megatron_fsdp *f, uint32_t first)
                     me_keep(f->t->e, "grad_comm", ME_CATEGORY_COMMUNICATION,
                             comm_dtype(f), ME_SHAPE(b->numel));
             }
+            if (b->gradients == NULL && !b->is_pooled) {
+                fetch(f, b); // its own reduction before was waited for just now
+            }
             reduce_bucket(f, b, comm_dtype(f));
             reduce_instances(f, b);
-            f->queue[f->n_queued++] = i;
+            enqueue(f, i);
         }
     }
     me_stream_set(f->t->e, stream);
@@ -205,7 +237,8 @@ static void mark_ready(me_megatron_fsdp *f, const me_parameter *p)
     me_fsdp_group_buffers *b = &f->buckets[f->bucket_of[p->index]];
     f->is_awaited[p->index] = false;
     if (reduces_now(f)) {
-        b->n_ready++;
+        b->n_ready += f->is_ready[p->index] ? 0 : 1;
+        f->is_ready[p->index] = true;
         if (is_ready(f, b->first)) {
             reduce_group(f, b->first);
         }
