@@ -26,6 +26,15 @@ me_search_score me_search_score_bound(const me_candidate *candidate,
     };
 }
 
+me_search_score me_search_score_sure(const me_candidate *candidate)
+{
+    me_search_score score = me_search_score_of(candidate);
+    if (candidate->result.is_lower_step) {
+        score.step_ns = INT64_MAX;
+    }
+    return score;
+}
+
 bool me_search_beats(const me_search_score *a, const me_search_score *b)
 {
     const bool is_no_worse = a->step_ns <= b->step_ns &&
@@ -77,7 +86,7 @@ static bool is_beaten(const me_candidates *c, const me_candidate *candidate)
     const me_search_score score = me_search_score_of(candidate);
     for (uint32_t i = 0; i < c->count; i++) {
         if (me_candidate_fits(&c->items[i])) {
-            const me_search_score other = me_search_score_of(&c->items[i]);
+            const me_search_score other = me_search_score_sure(&c->items[i]);
             if (me_search_beats(&other, &score)) {
                 return true;
             }

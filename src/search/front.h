@@ -26,6 +26,10 @@ me_search_score me_search_score_of(const me_candidate *candidate);
 me_search_score me_search_score_bound(const me_candidate *candidate,
                                       uint64_t capacity_bytes);
 
+/** What one that was simulated has for certain, to beat others by: of a step that
+ *  takes at least so long, no time. Local. */
+me_search_score me_search_score_sure(const me_candidate *candidate);
+
 /** Is @p a better than @p b somewhere, and nowhere worse? Local. */
 bool me_search_beats(const me_search_score *a, const me_search_score *b);
 

@@ -68,7 +68,7 @@ static bool is_behind(const me_search_run *s, const me_candidate *candidate)
         me_search_score_bound(candidate, s->capacity_bytes);
     for (uint32_t i = 0; i < s->n_fits; i++) {
         const me_search_score score =
-            me_search_score_of(&s->candidates.items[s->fits[i]]);
+            me_search_score_sure(&s->candidates.items[s->fits[i]]);
         if (me_search_beats(&score, &best)) {
             return true;
         }

@@ -76,24 +76,26 @@ static void test_front__order(void **state)
     me_free(rows);
 }
 
-/* A step that takes at least what is known of it comes behind the others and has no
- * place, nor is it equal to one that is known. */
+/* A step that takes at least what is known of it comes behind the others, has no
+ * place and is not equal to one that is known. It beats none, as the fifth does not
+ * the fourth; others beat it, as the third does the last. */
 static void test_front__bounds(void **state)
 {
     (void)state;
     me_candidate items[] = {
-        simulated(100, 900, 8),
-        simulated(100, 900, 8),
-        simulated(120, 800, 8),
+        simulated(100, 900, 8), simulated(100, 900, 8), simulated(120, 800, 8),
+        simulated(150, 700, 8), simulated(90, 700, 8),  simulated(130, 850, 8),
     };
-    static const size_t order[] = {1, 2, 0};
-    static const int32_t places[] = {1, 2, 0};
+    static const size_t order[] = {1, 2, 3, 4, 0};
+    static const int32_t places[] = {1, 2, 3, 0, 0};
     const me_candidates c = {.items = items,
                              .count = sizeof items / sizeof items[0]};
     me_diag diag = {.status = ME_OK};
     me_front_row *rows = NULL;
     uint32_t n = 0;
     items[0].result.is_lower_step = true;
+    items[4].result.is_lower_step = true;
+    items[5].result.is_lower_step = true;
     assert_int_equal(me_front_create(&c, &diag, &rows, &n), ME_OK);
     assert_int_equal(n, sizeof order / sizeof order[0]);
     for (uint32_t i = 0; i < n; i++) {
