@@ -235,10 +235,22 @@ void me_rope_create(me_nn *nn, me_rope *rope)
     }
 }
 
+/** What modules keep until another micro-batch comes, if the rank has more tables
+ *  than it keeps; else it is there for ever, and no micro-batch's to let go of. */
+static void set_table(me_engine *e, me_rope *rope, me_tensor *table)
+{
+    if (rope->is_forgotten) {
+        me_attribute_set(e, &rope->table, table);
+    } else {
+        me_clear(e, &rope->table);
+        rope->table = me_retain(table);
+    }
+}
+
 void me_rope_fini(me_engine *e, me_rope *rope)
 {
     me_clear(e, &rope->inverse_frequencies);
-    me_attribute_set(e, &rope->table, NULL);
+    set_table(e, rope, NULL);
     for (int i = 0; i < 4; i++) {
         me_clear(e, &rope->yarn[i]);
     }
@@ -254,7 +266,7 @@ static void touch(me_engine *e, me_rope_cache *cache, me_rope *rope)
     }
     cache->n_touched++;
     if (at == ME_ROPE_CACHE_SIZE) {
-        me_attribute_set(e, &cache->ropes[--at]->table, NULL);
+        set_table(e, cache->ropes[--at], NULL);
     } else if (at == cache->count) {
         cache->count++;
     }
@@ -300,7 +312,9 @@ me_tensor *me_rope_table(me_nn *nn, me_rope *rope)
     if (rope->table == NULL) {
         const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
         const me_frame frame = me_enter(e);
-        me_attribute_set(e, &rope->table, make_table(nn));
+        rope->is_forgotten = nn->rope_cache != NULL &&
+                             nn->rope_cache->n_created > ME_ROPE_CACHE_SIZE;
+        set_table(e, rope, make_table(nn));
         me_leave(e, frame, NULL);
         me_category_set(e, category);
     }

@@ -17,6 +17,7 @@ typedef struct me_rope {
                              cosines and sines of the original positions,
                              (4096, 1, 1, 2n); float32 */
     bool is_cached;     /**< those are of the sequence, in the model's type */
+    bool is_forgotten;  /**< the table goes while others are used, else never */
 } me_rope;
 
 enum {

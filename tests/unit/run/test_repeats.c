@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Micro-batches that are alike are told again, and how many of them: a rank that
+ * runs all says the same, and takes several times as long. */
+#include "run/rank_parts.h"
+#include "support/simulate.h"
+#include "support/test.h"
+
+enum {
+    MICROBATCHES = 12,
+    RUN = 2 /* of them at most, in the steady iteration */
+};
+
+static const char *const small[] = {
+    "model.num_layers=8",
+    "model.hidden_size=64",
+    "model.num_attention_heads=2",
+    "model.ffn_hidden_size=128",
+    "model.seq_length=32",
+    "model.vocab_size=100",
+    "model.add_bias_linear=false",
+    "model.position_embedding_type=rope",
+    "model.untie_embeddings_and_output_weights=true",
+    "train.micro_batch_size=1",
+    "train.global_batch_size=12",
+    "train.params_dtype=bfloat16",
+    NULL,
+};
+
+static void count_repeated(void *self, const me_launch *launch)
+{
+    int *n = self;
+    *n += launch->kind == ME_LAUNCH_ACTION_REPEATED ? 1 : 0;
+}
+
+/** Actions of a rank that are told again. */
+static int actions_told(const test_job *job, int32_t rank)
+{
+    int n = 0;
+    me_diag diag = {.status = ME_OK};
+    me_call_log *log = NULL;
+    assert_int_equal(me_call_log_create(&log), ME_OK);
+    me_rank_parts p = me_rank_parts_begin(&job->simulation, rank);
+    assert_int_equal(me_rank_parts_make_program(&p, log, &diag), ME_OK);
+    assert_int_equal(me_rank_parts_observe(&p, &diag), ME_OK);
+    me_engine_listen(p.engine, (me_launch_listener){count_repeated, &n,
+                                                    ME_STEADY_ITERATION});
+    if (me_rank_parts_run(&p, &diag) != ME_OK) {
+        fail_msg("rank %d: %s", rank, diag.text);
+    }
+    me_rank_parts_fini(&p);
+    me_call_log_destroy(log);
+    return n;
+}
+
+/** @param chunks  of each rank */
+static void check_job(const char *const *more, int chunks)
+{
+    test_job job = {.config = me_config_create()};
+    me_diag diag = {.status = ME_OK};
+    assert_int_equal(test_job_set(&job, small, &diag), ME_OK);
+    if (test_job_set(&job, more, &diag) != ME_OK ||
+        test_job_plan(&job, &diag) != ME_OK) {
+        fail_msg("%s", diag.text);
+    }
+    const int least = 2 * chunks * (MICROBATCHES - RUN);
+    for (int32_t i = 0; i < job.config->parallel.world_size; i++) {
+        assert_true(actions_told(&job, i) >= least);
+    }
+    test_job_fini(&job);
+}
+
+static void test_repeats__without_a_pipeline(void **state)
+{
+    (void)state;
+    check_job((const char *[]){"parallel.world_size=1", NULL}, 1);
+}
+
+/* The last of those that are run lets go of what the others only seem to hold, such
+ * as tables of angles. */
+static void test_repeats__in_a_pipeline(void **state)
+{
+    (void)state;
+    static const char *const transformers[] = {
+        "impl.transformer=local", "impl.transformer=transformer_engine"};
+    for (size_t i = 0; i < 2; i++) {
+        check_job((const char *[]){transformers[i], "parallel.world_size=4",
+                                   "parallel.pipeline=4", NULL},
+                  1);
+    }
+}
+
+static void test_repeats__in_chunks(void **state)
+{
+    (void)state;
+    check_job((const char *[]){"parallel.world_size=2", "parallel.pipeline=2",
+                               "parallel.virtual_pipeline=2", NULL},
+              2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_repeats__without_a_pipeline),
+        cmocka_unit_test(test_repeats__in_a_pipeline),
+        cmocka_unit_test(test_repeats__in_chunks),
+    };
+    return cmocka_run_group_tests_name("repeats", tests, NULL, NULL);
+}
