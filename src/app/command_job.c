@@ -65,9 +65,8 @@ static me_status name_mute(const me_launch_words *words, me_status status,
     }
     (void)snprintf(text, sizeof text, "%s", diag->text);
     return me_fail(diag, status,
-                   "%.400s (the script's '%.80s' did not run and printed "
-                   "nothing)",
-                   text, words->mute);
+                   "%.400s (the script's '%.120s' gave no value here)", text,
+                   words->mute);
 }
 
 /** A script that was given no arguments, of whose words one is empty, most likely

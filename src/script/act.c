@@ -11,6 +11,7 @@
 #include "script/inherit.h"
 #include "script/interpreter.h"
 #include "script/order.h"
+#include "script/place.h"
 #include "script/record.h"
 #include "script/srun_step.h"
 
@@ -37,11 +38,10 @@ static const char *started_as(void)
 
 bool me_guise_is_worn(void)
 {
-    struct stat info;
     const char *path = started_as();
     const char *folder = strstr(path, "/memest-");
     return folder != NULL && strstr(folder, "/bin/") != NULL &&
-           fstat(ME_RECORD_FD, &info) == 0 && S_ISFIFO(info.st_mode);
+           me_record_is_there();
 }
 
 bool me_guise_path_of(const char *name, char *path, size_t size)
@@ -144,38 +144,12 @@ static int tell(int argc, char **argv)
     return is_told ? 0 : 1;
 }
 
-/** Python without a script, or as an installer, trains nothing. */
-static bool is_training(int argc, char **argv)
-{
-    static const char *const tools[] = {"pip",       "venv",        "ensurepip",
-                                        "json.tool", "http.server", "site",
-                                        "compileall"};
-    if (strncmp(me_guise_base(argv[0]), "python", 6) != 0) {
-        return true;
-    }
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        if (strcmp(word, "-m") == 0 && i + 1 < argc) {
-            return !me_is_one_of(argv[i + 1], strlen(argv[i + 1]), tools,
-                                 sizeof tools / sizeof tools[0]);
-        }
-        if (strcmp(word, "-c") == 0 || strcmp(word, "-") == 0 ||
-            strcmp(word, "-V") == 0 || strcmp(word, "--version") == 0) {
-            return false;
-        }
-        if (strcmp(word, "-W") == 0 || strcmp(word, "-X") == 0) {
-            i++;
-        } else if (word[0] != '-') {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int launch(int argc, char **argv)
 {
-    return is_training(argc, argv) ? tell(argc, argv)
-                                   : me_guise_nothing(argc, argv);
+    const bool is_python = strncmp(me_guise_base(argv[0]), "python", 6) == 0;
+    return is_python && !me_python_trains(argc, (const char *const *)argv)
+               ? me_guise_python(argc, argv, NULL)
+               : tell(argc, argv);
 }
 
 /** Of a list with semicolons between them. */
@@ -372,6 +346,26 @@ static int start_file(int argc, char **argv)
     return me_guise_nothing(argc, argv);
 }
 
+/** What computes, where it is no program of its own: one in Python, or none that
+ *  this machine has. */
+static int work(const char *name, int argc, char **argv, bool is_other)
+{
+    char path[PATH_MAX];
+    me_str link = {0};
+    me_str_printf(&link, ME_PLACE_TOOL "%s", name);
+    const bool is_python =
+        me_guise_path_of(me_str_text(&link), path, sizeof path) &&
+        access(path, F_OK) == 0;
+    me_str_fini(&link);
+    if (is_python) {
+        return me_guise_python(argc, argv, path);
+    }
+    if (is_other) {
+        (void)me_guise_start_own(name, argv);
+    }
+    return me_guise_nothing(argc, argv);
+}
+
 static int act(const char *name, int argc, char **argv, bool is_other)
 {
     switch (me_guise_find(name)) {
@@ -386,8 +380,8 @@ static int act(const char *name, int argc, char **argv, bool is_other)
     case ME_GUISE_HOSTS: return me_guise_hosts(argc, argv);
     case ME_GUISE_QUIET: return 0;
     case ME_GUISE_UNKNOWN: return start_file(argc, argv);
+    case ME_GUISE_WORK: return work(me_guise_base(name), argc, argv, is_other);
     case ME_GUISE_SHELL:
-    case ME_GUISE_WORK:
         return is_other ? me_guise_start_own(name, argv)
                         : me_guise_nothing(argc, argv);
     case ME_GUISE_NOTHING:

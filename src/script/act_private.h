@@ -70,6 +70,18 @@ bool me_guise_is_container(const char *word);
 /** From now on a folder of bash's `cd` need not be here. */
 void me_guise_enter_container(void);
 
+/** Does a command of Python's train: has it a script, or a module that is none of
+ *  Python's own tools? */
+bool me_python_trains(int argc, const char *const *argv);
+
+/** Python that does not: a program among its words or on its input is run by this
+ *  machine's Python, under the script's fences, for what it prints; where that is
+ *  not here, or lacks what it needs, nothing happens.
+ *  @param tool  the file that is run in the place of such a program, a command of
+ *               this machine's that is written in Python; NULL: none
+ *  @return its exit code */
+int me_guise_python(int argc, char **argv, const char *tool);
+
 /** nvidia-smi, scontrol, hostname. */
 int me_guise_cards(int argc, char **argv);
 int me_guise_hosts(int argc, char **argv);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "script/filter.h"
 
+#include <asm/sockios.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -24,7 +26,7 @@
 enum {
     /** Numbers from here on are x86-64's second, 32-bit table. */
     SECOND_TABLE = 0x40000000,
-    ROWS_MAX = 256
+    ROWS_MAX = 512
 };
 
 /** Refused: what reaches out of the process, or would take the fences down. */
@@ -206,10 +208,30 @@ enum {
     SECOND_ARGUMENT = FIRST_ARGUMENT + 8
 };
 
-/** clone() with new namespaces fails; prlimit64() of other processes, and what
- *  puts characters into a terminal, as well. */
+/** Whose low word of argument has one of these values fails. */
+static void refuse_values(filter *f, uint32_t call, size_t argument,
+                          const uint32_t *values, uint8_t count)
+{
+    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0,
+                                        (uint8_t)(3 + count)));
+    load(f, argument);
+    for (uint8_t i = 0; i < count; i++) {
+        add(f,
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, values[i],
+                                         (uint8_t)(count - i), 0));
+    }
+    answer(f, SECCOMP_RET_ALLOW);
+    answer(f, fails_with(EPERM));
+}
+
+/** clone() with new namespaces fails; prlimit64() of other processes, what puts
+ *  characters into a terminal, and what has the kernel send a signal to others, as
+ *  well. */
 static void look_into_arguments(filter *f)
 {
+    static const uint32_t controls[] = {TIOCSTI, TIOCLINUX, FIOSETOWN,
+                                        SIOCSPGRP};
+    static const uint32_t owners[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
     const uint32_t spaces = CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID |
                             CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                             CLONE_NEWCGROUP | CLONE_UNTRACED;
@@ -226,14 +248,10 @@ static void look_into_arguments(filter *f)
     add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
     answer(f, fails_with(EPERM));
     answer(f, SECCOMP_RET_ALLOW);
-    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl,
-                                        0, 4));
-    load(f, SECOND_ARGUMENT);
-    add(f,
-        (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0));
-    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0,
-                                        1));
-    answer(f, fails_with(EPERM));
+    refuse_values(f, __NR_ioctl, SECOND_ARGUMENT, controls,
+                  sizeof controls / sizeof *controls);
+    refuse_values(f, __NR_fcntl, SECOND_ARGUMENT, owners,
+                  sizeof owners / sizeof *owners);
 }
 
 static void build(filter *f, bool traces_exec)

@@ -112,7 +112,7 @@ _Noreturn static void start(const me_keep *keep, bool is_traced)
         fall(keep, "privileges");
     }
     if (keep->fences.landlock &&
-        !me_landlock_put_on(keep->place, !keep->fences.layer)) {
+        !me_landlock_put_on(keep->place, !keep->fences.layer, is_traced)) {
         fall(keep, "Landlock");
     }
     if (keep->fences.filter && !me_filter_put_on(is_traced)) {

@@ -70,13 +70,17 @@ static bool allow(int rules, const char *path, uint64_t rights)
     return is_added;
 }
 
-static bool add_rules(int rules, const me_place *place, uint64_t writes)
+static bool add_rules(int rules, const me_place *place, uint64_t writes,
+                      bool runs_python)
 {
     static const char *const forget[] = {"/dev/null", "/dev/zero", "/dev/full"};
     const uint64_t of_file = writes & (uint64_t)(WRITE_FILE | TRUNCATE);
     bool is_fine = true;
     for (uint32_t i = 0; is_fine && i < place->n_programs; i++) {
         is_fine = allow(rules, place->programs[i], RUN);
+    }
+    if (is_fine && runs_python && place->python != NULL) {
+        is_fine = allow(rules, place->python, RUN);
     }
     if (is_fine && writes != 0) {
         is_fine = allow(rules, place->tmp, writes);
@@ -87,7 +91,7 @@ static bool add_rules(int rules, const me_place *place, uint64_t writes)
     return is_fine;
 }
 
-bool me_landlock_put_on(const me_place *place, bool writes)
+bool me_landlock_put_on(const me_place *place, bool writes, bool runs_python)
 {
     const int version = me_landlock_version();
     const uint64_t write_rights = writes ? writing(version) : 0;
@@ -101,7 +105,7 @@ bool me_landlock_put_on(const me_place *place, bool writes)
     if (rules < 0) {
         return false;
     }
-    const bool is_on = add_rules(rules, place, write_rights) &&
+    const bool is_on = add_rules(rules, place, write_rights, runs_python) &&
                        syscall(__NR_landlock_restrict_self, rules, 0) == 0;
     (void)close(rules);
     return is_on;

@@ -22,8 +22,10 @@ int me_landlock_version(void);
  * @param place   its programs alone may run
  * @param writes  writing is held back as well, but for the place's tmp and the
  *                devices that forget
+ * @param runs_python  so may its Python: programs that are started by their paths
+ *                are replaced, and none of them is Python itself
  * @return false: the kernel refused
  */
-bool me_landlock_put_on(const me_place *place, bool writes);
+bool me_landlock_put_on(const me_place *place, bool writes, bool runs_python);
 
 #endif /* MEMEST_SCRIPT_LANDLOCK_H */

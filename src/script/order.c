@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/** The parent of a process, proc(5); 0: there is none, or another table of
- *  processes is shown than this one's. */
-static uint32_t parent_of(uint32_t process)
+/** By proc(5), which may show another table of processes than this one's. */
+uint32_t me_order_parent(uint32_t process)
 {
     char path[64];
     char text[512] = "";
@@ -32,7 +31,7 @@ void me_order_append(me_str *text)
     uint32_t depth = 1;
     while (depth < ME_ORDER_DEPTH_MAX) {
         const uint32_t parent =
-            depth == 1 ? (uint32_t)getppid() : parent_of(up[depth - 1]);
+            depth == 1 ? (uint32_t)getppid() : me_order_parent(up[depth - 1]);
         if (parent <= 1) {
             break;
         }

@@ -27,6 +27,9 @@ typedef struct me_order {
  *  before it as far as there are some. */
 void me_order_append(me_str *text);
 
+/** The parent of a process; 0: there is none that can be seen. */
+uint32_t me_order_parent(uint32_t process);
+
 /** Read such a place; what is none is at the beginning. */
 me_order me_order_read(const char *text);
 

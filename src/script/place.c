@@ -2,6 +2,7 @@
 #include "script/place.h"
 
 #include "base/alloc.h"
+#include "base/outfile.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "script/guise.h"
@@ -70,29 +71,46 @@ static bool allow_program(me_place *place, const char *program)
            realpath(loader, real) == NULL || allow(place, real);
 }
 
-/** Is it a script of Python's or Perl's? These could run anything. */
-static bool is_foreign(const char *program)
+/** Who runs a program. */
+typedef enum runner {
+    KERNEL, /**< itself, or a shell */
+    PYTHON,
+    OTHERS /**< Perl and its like, which could run anything */
+} runner;
+
+static runner find_runner(const char *program)
 {
-    char interpreter[PATH_MAX];
-    return me_interpreter_of_script(program, interpreter) &&
-           me_guise_find(interpreter) != ME_GUISE_SHELL;
+    char path[PATH_MAX];
+    if (!me_interpreter_of_script(program, path) ||
+        me_guise_find(path) == ME_GUISE_SHELL) {
+        return KERNEL;
+    }
+    return strncmp(me_guise_base(path), "python", 6) == 0 ? PYTHON : OTHERS;
 }
 
-/** The real file of a name on PATH; folders that are not absolute are left
- *  out. */
-static bool find_on_path(const char *name, size_t length, char real[PATH_MAX])
+/** What is looked for on PATH. */
+typedef struct wanted {
+    const char *name;
+    size_t length;
+    bool is_native; /**< no script that starts another */
+} wanted;
+
+/** A file of a name on PATH, and the real one behind it; folders that are not
+ *  absolute are left out. */
+static bool find_on_path(wanted w, char file[PATH_MAX], char real[PATH_MAX])
 {
     const char *path = getenv("PATH");
+    char shell[PATH_MAX];
     path = path == NULL ? "/usr/local/bin:/usr/bin:/bin" : path;
     while (*path != '\0') {
         const size_t n = strcspn(path, ":");
-        char file[PATH_MAX];
         struct stat info;
-        const int written = snprintf(file, sizeof file, "%.*s/%.*s", (int)n,
-                                     path, (int)length, name);
-        if (path[0] == '/' && written > 0 && (size_t)written < sizeof file &&
+        const int written = snprintf(file, PATH_MAX, "%.*s/%.*s", (int)n, path,
+                                     (int)w.length, w.name);
+        if (path[0] == '/' && written > 0 && written < PATH_MAX &&
             access(file, X_OK) == 0 && realpath(file, real) != NULL &&
-            stat(real, &info) == 0 && S_ISREG(info.st_mode)) {
+            stat(real, &info) == 0 && S_ISREG(info.st_mode) &&
+            !(w.is_native && me_interpreter_of_script(real, shell))) {
             return true;
         }
         path += n;
@@ -110,6 +128,41 @@ static bool link_name(me_place *place, const char *name, size_t length,
     return is_made;
 }
 
+/** A command that computes in Python: memest in its guise has it run (act.c). */
+static bool link_tool(me_place *place, const char *name, size_t length,
+                      const char *file)
+{
+    me_str tool = {0};
+    me_str_printf(&tool, ME_PLACE_TOOL "%.*s", (int)length, name);
+    const char *text = me_str_text(&tool);
+    const bool is_linked = me_str_status(&tool) == ME_OK &&
+                           link_name(place, text, strlen(text), file) &&
+                           link_name(place, name, length, place->self);
+    me_str_fini(&tool);
+    return is_linked;
+}
+
+/** What runs as it is, or in Python; others are as if they were not there. */
+static bool link_program(me_place *place, const me_guise *row, const char *name,
+                         size_t length)
+{
+    char file[PATH_MAX];
+    char real[PATH_MAX];
+    if (!find_on_path((wanted){name, length, false}, file, real)) {
+        return true;
+    }
+    switch (find_runner(real)) {
+    case KERNEL:
+        return allow_program(place, real) &&
+               link_name(place, name, length, real);
+    case PYTHON:
+        return row->kind != ME_GUISE_WORK ||
+               link_tool(place, name, length, real);
+    case OTHERS: break;
+    }
+    return true;
+}
+
 /** The links of one row of the table. */
 static bool link_row(me_place *place, const me_guise *row, bool writes_vanish)
 {
@@ -121,15 +174,70 @@ static bool link_row(me_place *place, const me_guise *row, bool writes_vanish)
     size_t n = 0;
     for (const char *name = me_name_next(&names, &n); is_fine && name != NULL;
          name = me_name_next(&names, &n)) {
-        char real[PATH_MAX];
-        if (!runs) {
-            is_fine = link_name(place, name, n, place->self);
-        } else if (find_on_path(name, n, real) && !is_foreign(real)) {
-            is_fine =
-                allow_program(place, real) && link_name(place, name, n, real);
-        }
+        is_fine = runs ? link_program(place, row, name, n)
+                       : link_name(place, name, n, place->self);
     }
     return is_fine;
+}
+
+/** What stands in for torch where a script asks it for the machine's cards: they
+ *  are those that nvidia-smi shows (query.c). All else of torch's is not here. */
+static const char torch[] =
+    "import os, sys\n"
+    "def missing(name):\n"
+    "    is_asked = name.split('.')[-1] in ('__path__', '__spec__', '__all__')\n"
+    "    raise (AttributeError if is_asked else ImportError)(\n"
+    "        'torch.' + name + ' is not here')\n"
+    "class Cuda:\n"
+    "    def device_count(self):\n"
+    "        seen = os.environ.get('CUDA_VISIBLE_DEVICES')\n"
+    "        if seen is not None:\n"
+    "            return len([card for card in seen.split(',') if card])\n"
+    "        return int(os.environ.get('SLURM_GPUS_ON_NODE') or 8)\n"
+    "    def is_available(self):\n"
+    "        return self.device_count() > 0\n"
+    "    def get_device_name(self, device=None):\n"
+    "        return os.environ.get('MEMEST_CARD', '').split('|')[0]\n"
+    "    def __getattr__(self, name):\n"
+    "        missing('cuda.' + name)\n"
+    "cuda = sys.modules['torch.cuda'] = Cuda()\n"
+    "def __getattr__(name):\n"
+    "    missing(name)\n";
+
+static bool write_module(const me_place *place)
+{
+    const size_t length = strlen(ME_PLACE_MODULES);
+    char *folder = joined(place->bin, ME_PLACE_MODULES, length);
+    char *path = folder == NULL ? NULL : joined(folder, "torch.py", 8);
+    FILE *file = path != NULL && mkdir(folder, 0700) == 0
+                     ? me_output_open(path, true)
+                     : NULL;
+    bool is_written = file != NULL && fputs(torch, file) >= 0;
+    if (file != NULL) {
+        is_written = fclose(file) == 0 && is_written;
+    }
+    me_free(path);
+    me_free(folder);
+    return is_written;
+}
+
+/** This machine's Python, for what computes a value (act_python.c). */
+static bool put_python(me_place *place)
+{
+    static const wanted names[] = {{"python3", 7, true}, {"python", 6, true}};
+    char file[PATH_MAX];
+    char real[PATH_MAX];
+    if (!find_on_path(names[0], file, real) &&
+        !find_on_path(names[1], file, real)) {
+        return true;
+    }
+    place->python = me_strdup(real, "a script's folder");
+    if (place->python == NULL) {
+        errno = ENOMEM;
+        return false;
+    }
+    return link_name(place, ME_PLACE_PYTHON, strlen(ME_PLACE_PYTHON), file) &&
+           write_module(place);
 }
 
 static bool fill_bin(me_place *place, bool writes_vanish)
@@ -137,7 +245,8 @@ static bool fill_bin(me_place *place, bool writes_vanish)
     size_t count = 0;
     const me_guise *rows = me_guise_rows(&count);
     bool is_fine = allow_program(place, place->self) &&
-                   link_name(place, ".other", 6, place->self);
+                   link_name(place, ".other", 6, place->self) &&
+                   put_python(place);
     for (size_t i = 0; is_fine && i < count; i++) {
         is_fine = link_row(place, &rows[i], writes_vanish);
     }
@@ -195,8 +304,9 @@ me_status me_place_make(bool writes_vanish, me_place *place, me_diag *diag)
 
 const char *me_place_program(const me_place *place, const char *name)
 {
+    char file[PATH_MAX];
     char real[PATH_MAX];
-    if (!find_on_path(name, strlen(name), real)) {
+    if (!find_on_path((wanted){name, strlen(name), false}, file, real)) {
         return NULL;
     }
     for (uint32_t i = 0; i < place->n_programs; i++) {
@@ -232,5 +342,6 @@ void me_place_remove(me_place *place)
     me_free(place->tmp);
     me_free(place->layer);
     me_free(place->self);
+    me_free(place->python);
     *place = (me_place){.folder = NULL};
 }

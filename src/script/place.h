@@ -14,6 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** In the folder of commands: a link to this machine's Python, a folder of modules
+ *  that stand in for what asks a machine for its cards, and in front of a command's
+ *  name a link to its file, where that is in Python. */
+#define ME_PLACE_PYTHON  ".python"
+#define ME_PLACE_MODULES ".modules"
+#define ME_PLACE_TOOL    ".python-"
+
 /** Paths are owned by the place. */
 typedef struct me_place {
     char *folder;    /**< everything lies in it; NULL: not made */
@@ -22,6 +29,7 @@ typedef struct me_place {
     char *tmp;       /**< TMPDIR of the script, on the machine's own disk */
     char *layer;     /**< an empty folder to mount over */
     char *self;      /**< memest's own program */
+    char *python;    /**< file of this machine's Python; NULL: it has none */
     char **programs; /**< files that may run: memest, shells, what computes */
     uint32_t n_programs;
     uint32_t capacity;

@@ -2,9 +2,13 @@
 #include "script/record.h"
 
 #include "base/alloc.h"
+#include "script/order.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -44,6 +48,34 @@ static bool send_frame(const char *bytes, size_t length, bool is_last)
         n = write(ME_RECORD_FD, frame, sizeof h + length);
     } while (n < 0 && errno == EINTR);
     return n > 0;
+}
+
+static bool is_pipe(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+bool me_record_is_there(void)
+{
+    uint32_t process = (uint32_t)getpid();
+    for (int i = 0; i < ME_ORDER_DEPTH_MAX && !is_pipe(ME_RECORD_FD); i++) {
+        char path[64];
+        process = i == 0 ? (uint32_t)getppid() : me_order_parent(process);
+        if (process <= 1) {
+            break;
+        }
+        (void)snprintf(path, sizeof path, "/proc/%u/fd/%d", process,
+                       ME_RECORD_FD);
+        const int fd = openat(AT_FDCWD, path, O_WRONLY | O_NONBLOCK);
+        if (fd >= 0 && is_pipe(fd) && fcntl(fd, F_SETFL, O_WRONLY) == 0) {
+            (void)dup2(fd, ME_RECORD_FD);
+        }
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+    }
+    return is_pipe(ME_RECORD_FD);
 }
 
 bool me_record_send(const me_words *words)

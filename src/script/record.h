@@ -38,6 +38,10 @@ typedef struct me_words {
 void me_words_add(me_words *words, const char *word);
 void me_words_fini(me_words *words);
 
+/** Is the pipe there? A process that was started without it (as Python's subprocess
+ *  starts programs) takes that of the process above it. */
+bool me_record_is_there(void);
+
 /** Send a record. Blocks while the pipe is full. @return false: it is not there */
 bool me_record_send(const me_words *words);
 

@@ -301,8 +301,7 @@ static void name_mute(const me_script *script, char *text, size_t size)
 {
     const char *mute = me_script_mute(script);
     if (mute != NULL) {
-        (void)snprintf(text, size, "; '%.60s' did not run and printed nothing",
-                       mute);
+        (void)snprintf(text, size, "; '%.120s' gave no value here", mute);
     }
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/wrappers.h"
+#include "script/act_private.h"
 #include "script/guise.h"
 #include "support/test.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,11 +72,51 @@ static void test_rows_agree(void **state)
     }
 }
 
+static void test_python_trains_with_a_script(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *words[6];
+        bool trains;
+    } cases[] = {
+        {{"python"}, false},
+        {{"python", "-"}, false},
+        {{"python", "-", "train.py"}, false},
+        {{"python", "-c", "print(1)"}, false},
+        {{"python", "-uc", "print(1)"}, false},
+        {{"python", "-cprint(1)", "train.py"}, false},
+        {{"python", "-V"}, false},
+        {{"python", "-Wignore", "-X", "dev", "-c", "1"}, false},
+        {{"python", "-m", "json.tool"}, false},
+        {{"python", "-m", "pip"}, false},
+        {{"python", "-mpip"}, false},
+        {{"python", "train.py"}, true},
+        {{"python", "-u", "train.py", "-c"}, true},
+        {{"python", "-W", "-c", "train.py"}, true},
+        {{"python", "-X", "dev", "train.py"}, true},
+        {{"python", "--check-hash-based-pycs", "always", "train.py"}, true},
+        {{"python", "-um", "torch.distributed.run"}, true},
+        {{"python", "-mtorchrun"}, true},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int argc = 0;
+        while (argc < 6 && cases[i].words[argc] != NULL) {
+            argc++;
+        }
+        if (me_python_trains(argc, cases[i].words) != cases[i].trains) {
+            fail_msg("case %zu", i);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_names_and_paths),
         cmocka_unit_test(test_rows_agree),
+        cmocka_unit_test(test_python_trains_with_a_script),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,3 +1,20 @@
 #!/bin/bash
+# Values as scripts compute them: a line of Python, a program on its input, with
+# words behind it, tools of Python's, torch asked for the cards.
+set -e
 layers=$(python3 -c "print(4 // 2)")
-torchrun --nproc-per-node 8 pretrain_gpt.py --hidden-size 128 --num-layers $layers --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --global-batch-size 48 --train-iters 10 --lr 1e-4 --bf16 --mock-data --vocab-size 500 --tokenizer-type NullTokenizer
+heads=$(/usr/bin/env python3 -uc 'import math; print(math.gcd(4, 8))')
+hidden=$(python3 - "$heads" 32 << 'END'
+import sys
+print(int(sys.argv[1]) * int(sys.argv[2]))
+END
+)
+cards=$(python -c 'import torch; print(torch.cuda.device_count() // 2)')
+[ "$(python -c 'import torch; print(torch.cuda.get_device_name(0))')" = "NVIDIA H200" ] && cards=$((cards * 2))
+python3 > batch.json << END
+import json
+print(json.dumps({"global": 6 * $cards}))
+END
+batch=$(python3 -m json.tool --compact batch.json | sed 's/[^0-9]//g')
+if ! python3 -c "assert $batch % $cards == 0, 'the batch is uneven'"; then exit 1; fi
+torchrun --nproc-per-node $cards pretrain_gpt.py --hidden-size $hidden --num-layers $layers --num-attention-heads $heads --seq-length 64 --max-position-embeddings 64 --micro-batch-size 1 --global-batch-size $batch --train-iters 10 --lr 1e-4 --bf16 --mock-data --vocab-size 500 --tokenizer-type NullTokenizer
