@@ -13,6 +13,8 @@ typedef struct family {
     bool is_rows; /**< they are `vocab_size` of config.json */
 } family;
 
+/** Who says so, where it is not the model's own config.json: litgpt's config.py
+ *  (vocab_size), Megatron-Bridge's recipes and tests, the model's card. */
 static const family families[] = {
     {"gpt2", 50257, false},
     {"gpt-neox-20b", 50277, false},
@@ -32,7 +34,10 @@ static const family families[] = {
     {"llama-13b", 32000, false},
     {"llama-30b", 32000, false},
     {"llama-65b", 32000, false},
-    {"codellama-", 32016, false},
+    {"codellama-7b-python", 32000, true},  // litgpt
+    {"codellama-13b-python", 32000, true}, // litgpt
+    {"codellama-34b", 32000, true},        // litgpt: it infills nothing
+    {"codellama-", 32016, false},          // litgpt
     {"meta-llama-3", 128256, false},
     {"llama-3", 128256, false},
     {"llama3", 128256, false},
@@ -42,19 +47,21 @@ static const family families[] = {
     {"mistral-7b-instruct-v0.2", 32000, false},
     {"mistral-7b-v0.3", 32768, false},
     {"mistral-7b-instruct-v0.3", 32768, false},
-    {"mistral-large-instruct-2407", 32768, false},
+    {"mistral-large-instruct-2407", 32768, false}, // litgpt
+    {"mistral-large-instruct-2411", 32768, false}, // litgpt
     {"mistral-nemo-", 131072, false},
-    {"mistral-small-24b-", 131072, false},
-    {"mistral-small-3", 131072, false},
-    {"ministral-8b-", 131072, true},
-    {"magistral-small-", 131072, true},
-    {"devstral-small-", 131072, true},
+    {"mistral-small-24b-", 131072, false}, // its card: Tekken, 131k
+    {"mistral-small-3", 131072, false},    // its card, of 3.1 and 3.2
+    {"ministral-8b-", 131072, true},       // its card
+    {"ministral-3-", 131072, true},        // Megatron-Bridge
+    {"magistral-small-", 131072, true},    // made of Mistral Small 3.1
+    {"devstral-small-", 131072, true},     // its card; 2 as well
     {"mixtral-8x7b", 32000, false},
     {"mixtral-8x22b", 32768, false},
-    {"qwen1.5-", 151646, false},
-    {"qwen2.5-", 151665, false},
-    {"qwen2-", 151646, false},
-    {"qwen3-", 151669, false},
+    {"qwen1.5-", 151646, false}, // its makers, QwenLM/Qwen2 issue 147
+    {"qwen2.5-", 151665, false}, // vocabulary of 151643, 22 added
+    {"qwen2-", 151646, false},   // vocabulary of 151643, 3 added
+    {"qwen3-", 151669, false},   // Megatron-Bridge; 26 added
     {"deepseek-v2", 102400, true},
     {"deepseek-v3", 128815, false},
     {"deepseek-r1", 128815, false},
@@ -67,7 +74,7 @@ static const family families[] = {
     {"glm-4.6", 151552, true},
     {"granite-3.3-", 49159, true},
     {"granite-3.", 49155, true},
-    {"granite-4.0-", 100352, true},
+    {"granite-4.0-", 100352, true}, // of Micro and H-Tiny
     {"ernie-4.5-", 103424, true},
     {"exaone-4.0-", 102400, true},
     {"hunyuan-a13b", 128167, true},
@@ -75,18 +82,18 @@ static const family families[] = {
     {"internlm2-", 92544, true},
     {"internlm2_5-", 92544, true},
     {"internlm3-", 128512, true},
-    {"kimi-k2", 163840, false},
-    {"moonlight-16b-a3b", 163840, false},
+    {"kimi-k2", 163840, false},           // 163584 ranks, 256 reserved
+    {"moonlight-16b-a3b", 163842, false}, // Megatron-Bridge, when finetuned
     {"minicpm-2b", 122753, true},
     {"minicpm3-", 73448, true},
     {"minicpm4", 73448, true},
     {"minimax-m2", 200064, true},
     {"nemotron-4-", 256000, true},
-    {"nvidia-nemotron-nano-", 131072, true},
-    {"nvidia-nemotron-3-", 131072, true},
-    {"nemotron-h-", 131072, true},
-    {"olmo-2-", 100278, false},
-    {"olmo-3-", 100278, false},
+    {"nvidia-nemotron-nano-", 131072, true}, // of Nemotron-H
+    {"nvidia-nemotron-3-", 131072, true},    // Megatron-Bridge
+    {"nemotron-h-", 131072, true},           // Megatron-Bridge
+    {"olmo-2-", 100278, false},              // litgpt; 100352 rows
+    {"olmo-3-", 100278, false},              // the same, dolma2-tokenizer
     {"phi-3-", 32064, true},
     {"phi-3.5-mini", 32064, true},
     {"phi-4-m", 200064, true},
@@ -97,7 +104,7 @@ static const family families[] = {
     {"seed-oss-", 155136, true},
     {"smollm3-", 128256, true},
     {"smollm-", 49152, false},
-    {"smollm2-", 49152, false},
+    {"smollm2-", 49152, false}, // litgpt
     {"starcoder", 49152, false},
     {"yi-6b", 64000, false},
     {"yi-9b", 64000, false},
