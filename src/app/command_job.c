@@ -3,6 +3,7 @@
 
 #include "app/command_script.h"
 #include "app/exported.h"
+#include "app/script_line.h"
 #include "base/input.h"
 #include "config/file.h"
 #include "config/launch_command.h"
@@ -69,6 +70,33 @@ static me_status name_mute(const me_launch_words *words, me_status status,
                    words->mute);
 }
 
+/** What a flag lacks is named with the script's line that gives it. */
+static me_status name_line(const me_launch_words *words, me_status status,
+                           me_diag *diag)
+{
+    static const char stray[] = "belongs to no flag: ";
+    const char *behind = strstr(diag->text, stray);
+    const char *flag = behind == NULL ? diag->text : behind + strlen(stray);
+    const bool is_value = behind != NULL ||
+                          strstr(diag->text, " has no value") != NULL ||
+                          strstr(diag->text, ": must be ") != NULL;
+    me_str line = {0};
+    if (status != ME_ERR_NOMEM && words->script_text != NULL && is_value &&
+        words->script != NULL && strncmp(flag, "--", 2) == 0) {
+        const char *slash = strrchr(words->script, '/');
+        me_script_line_append(slash == NULL ? words->script : slash + 1,
+                              words->script_text, flag, &line);
+    }
+    if (line.length > 0 && me_str_status(&line) == ME_OK) {
+        char said[ME_DIAG_TEXT] = "";
+        (void)snprintf(said, sizeof said, "%s", diag->text);
+        status =
+            me_fail(diag, status, "%.240s (%.240s)", said, me_str_text(&line));
+    }
+    me_str_fini(&line);
+    return status;
+}
+
 /** A script that was given no arguments, of whose words one is empty, most likely
  *  waits for them. */
 static me_status name_arguments(const me_cli *cli, const me_launch_words *words,
@@ -130,6 +158,7 @@ static me_status read_launch(const me_cli *cli, me_config *config,
     if (status == ME_OK) {
         status = me_config_read_launch(config, words.argc, words.argv, diag);
         if (status != ME_OK) {
+            status = name_line(&words, status, diag);
             status = name_arguments(cli, &words, status, diag);
         }
     }

@@ -156,6 +156,22 @@ static void describe_card(const me_cli *cli, me_str *text)
     }
 }
 
+/** The script itself: the first of a shell's words that is a file of text. */
+static void take_script(const me_script_words *words, me_launch_words *to)
+{
+    for (int i = 1; i < words->argc && to->script == NULL; i++) {
+        me_str text = {0};
+        me_diag unread;
+        if (me_input_is_file(words->argv[i]) &&
+            me_input_read(words->argv[i], ME_INPUT_MAX_BYTES, &unread, &text) ==
+                ME_OK) {
+            to->script = me_arena_strdup(to->arena, words->argv[i]);
+            to->script_text = me_arena_strdup(to->arena, me_str_text(&text));
+        }
+        me_str_fini(&text);
+    }
+}
+
 static me_status act(const me_cli *cli, me_launch_words *to, me_diag *diag)
 {
     me_str card = {0};
@@ -166,6 +182,7 @@ static me_status act(const me_cli *cli, me_launch_words *to, me_diag *diag)
     me_status status = me_script_words_of(cli, to->arena, diag, &words);
     if (status == ME_OK) {
         describe_card(cli, &card);
+        take_script(&words, to);
         status = me_script_run(&(me_script_order){.name = name,
                                                   .argc = words.argc,
                                                   .argv = words.argv,

@@ -21,6 +21,8 @@ typedef struct me_launch_words {
     uint32_t number;         /**< of the launch among the script's jobs */
     uint32_t n_jobs;         /**< that the script launches; 0: it is none */
     const char *mute;        /**< me_script_mute() of its script; NULL: none */
+    const char *script;      /**< the file's name; NULL: there is none */
+    const char *script_text; /**< before it ran; NULL: there is none */
     me_arena *arena;         /**< or NULL */
 } me_launch_words;
 

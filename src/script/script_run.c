@@ -305,6 +305,18 @@ static void name_mute(const me_script *script, char *text, size_t size)
     }
 }
 
+/** `<what to put here>` where a shell stopped: it takes it for files. */
+static void name_placeholder(const me_script *script, char *text, size_t size)
+{
+    const char *begin = strchr(script->last_line, '<');
+    const char *end = begin == NULL ? NULL : strchr(begin, '>');
+    if (end != NULL && strcspn(begin, " ") > 1) {
+        (void)snprintf(text, size,
+                       "; '%.*s' is a placeholder: put there what it says",
+                       (int)(end - begin < 80 ? end - begin + 1 : 80), begin);
+    }
+}
+
 static me_status check_end(const me_script_order *order, const me_listening *l,
                            me_diag *diag)
 {
@@ -320,6 +332,9 @@ static me_status check_end(const me_script_order *order, const me_listening *l,
     name_launcher(script, launcher, sizeof launcher);
     if (launcher[0] == '\0') {
         name_mute(script, launcher, sizeof launcher);
+    }
+    if (launcher[0] == '\0') {
+        name_placeholder(script, launcher, sizeof launcher);
     }
     return me_fail(
         diag, ME_ERR_CONFIG,
