@@ -334,6 +334,7 @@ static int start_file(int argc, char **argv)
     case ME_GUISE_AROUND:
     case ME_GUISE_AS:
     case ME_GUISE_REMOTE:
+    case ME_GUISE_PARALLEL:
     case ME_GUISE_SBATCH:
     case ME_GUISE_NOTHING:
     case ME_GUISE_QUIET:
@@ -374,6 +375,7 @@ static int act(const char *name, int argc, char **argv, bool is_other)
     case ME_GUISE_AROUND: return me_guise_around(argc, argv);
     case ME_GUISE_AS: return me_guise_as(argc, argv);
     case ME_GUISE_REMOTE: return me_guise_remote(argc, argv);
+    case ME_GUISE_PARALLEL: return me_guise_parallel(argc, argv);
     case ME_GUISE_SBATCH: return me_guise_sbatch(argc, argv);
     case ME_GUISE_CARDS: return me_guise_cards(argc, argv);
     case ME_GUISE_HOSTNAME: return me_guise_hostname(argc, argv);

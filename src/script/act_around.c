@@ -155,6 +155,7 @@ static bool is_started(const char *word, const char *next)
     case ME_GUISE_AROUND:
     case ME_GUISE_AS:
     case ME_GUISE_REMOTE:
+    case ME_GUISE_PARALLEL:
     case ME_GUISE_SHELL: return true;
     case ME_GUISE_WORK: return strcmp(me_guise_base(word), "env") == 0;
     case ME_GUISE_UNKNOWN:

@@ -82,6 +82,9 @@ bool me_python_trains(int argc, const char *const *argv);
  *  @return its exit code */
 int me_guise_python(int argc, char **argv, const char *tool);
 
+/** GNU parallel: its commands, one after the other. */
+int me_guise_parallel(int argc, char **argv);
+
 /** nvidia-smi, scontrol, hostname. */
 int me_guise_cards(int argc, char **argv);
 int me_guise_hosts(int argc, char **argv);

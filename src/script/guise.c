@@ -25,6 +25,7 @@ static const me_guise rows[] = {
      ME_GUISE_AROUND},
     {"sudo doas su runuser", ME_GUISE_AS},
     {"ssh pdsh clush pssh parallel-ssh tmux", ME_GUISE_REMOTE},
+    {"parallel", ME_GUISE_PARALLEL},
     {"sbatch salloc", ME_GUISE_SBATCH},
     {"sleep usleep clear reset tput stty sync", ME_GUISE_QUIET},
     {"nvidia-smi", ME_GUISE_CARDS},
@@ -56,7 +57,7 @@ static const me_guise rows[] = {
      "ibv_devices ip ifconfig ping nc ncat nslookup dig host telnet ss netstat "
      "lsof fuser kill killall pkill systemctl service crontab at mail sendmail "
      "notify-send mount umount fusermount modprobe sysctl swapoff swapon "
-     "dsh parallel vim vi nano less more watch top "
+     "dsh vim vi nano less more watch top "
      "htop lspci lsmod dmesg logger ulimit renice chroot unshare nsenter "
      "losetup reboot shutdown poweroff useradd usermod passwd pkexec dos2unix "
      "unzip zip",

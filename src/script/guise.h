@@ -19,6 +19,7 @@ typedef enum me_guise_kind {
     ME_GUISE_AROUND,   /**< containers, profilers: what they start is started */
     ME_GUISE_AS,       /**< sudo: the command behind its options is started */
     ME_GUISE_REMOTE,   /**< ssh: what it starts elsewhere is started here */
+    ME_GUISE_PARALLEL, /**< GNU parallel: its commands, one after the other */
     ME_GUISE_SBATCH,   /**< sbatch's script or salloc's command runs as in its
                             job */
     ME_GUISE_NOTHING,  /**< does nothing and succeeds */

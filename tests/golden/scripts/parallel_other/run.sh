@@ -1,0 +1,2 @@
+#!/bin/bash
+cat list | parallel --pipe --block 1M python preprocess.py
