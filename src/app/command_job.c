@@ -171,6 +171,12 @@ static me_status read_launch(const me_cli *cli, me_config *config,
                                   " jobs that the script launches (--launch)",
                                   words.number, words.n_jobs);
     }
+    if (status == ME_OK && words.mute != NULL) {
+        status = me_config_assume(config, diag,
+                                  "no value of the script's '%.120s', which is "
+                                  "not to be had here",
+                                  words.mute);
+    }
     if (status == ME_OK) {
         status = say_strays(&words, config, diag);
     }
