@@ -222,10 +222,23 @@ me_status me_job_read(const me_cli *cli, int32_t num_processes,
                            : status;
 }
 
+/** What a job's file does not say is named with it. */
+static me_status name_file(const me_cli *cli, me_status status, me_diag *diag)
+{
+    if (status != ME_ERR_CONFIG || cli->model == NULL ||
+        strstr(diag->text, " is not given (") == NULL) {
+        return status;
+    }
+    char text[ME_DIAG_TEXT] = "";
+    (void)snprintf(text, sizeof text, "%s", diag->text);
+    return me_fail(diag, status, "%.200s: %s", cli->model, text);
+}
+
 me_status me_job_finish(const me_cli *cli, int32_t num_processes,
                         me_config *config, me_diag *diag)
 {
     me_status status = me_config_finish(config, num_processes, diag);
+    status = name_file(cli, status, diag);
     const int32_t n = me_config_iterations(config, config->train.iterations);
     if (status == ME_OK && cli->iteration >= n) {
         status = me_fail(diag, ME_ERR_CONFIG,
