@@ -108,7 +108,8 @@ enum {
 };
 
 /** "--a=b|c --d>1" as a user reads it: "--a b|c or --d over 1". */
-static void print_condition(const char *text, size_t length, char *out)
+static void print_condition(const char *text, size_t length, char *out,
+                            size_t size)
 {
     static const struct {
         char sign;
@@ -119,40 +120,66 @@ static void print_condition(const char *text, size_t length, char *out)
     };
 
     size_t n = 0;
-    for (size_t i = 0; i < length && n < CONDITION_BYTES - 10; i++) {
+    for (size_t i = 0; i < length && n + 10 < size; i++) {
         const char *words = NULL;
         for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
             words = signs[k].sign == text[i] ? signs[k].words : words;
         }
-        n += (size_t)snprintf(out + n, CONDITION_BYTES - n, "%.*s",
-                              words == NULL ? 1 : 10,
+        n += (size_t)snprintf(out + n, size - n, "%.*s", words == NULL ? 1 : 10,
                               words == NULL ? text + i : words);
     }
 }
 
+/** The condition of @p conditions that holds, after @p before; "": there are none.
+ *  Of several values that it takes the one that is given is named. */
+static void print_holding(const me_flag_uses *uses, const char *before,
+                          const char *conditions, char *out)
+{
+    size_t length = 0;
+    const char *at =
+        conditions == NULL ? NULL : holding(uses, conditions, &length);
+    *out = '\0';
+    if (at == NULL) {
+        return;
+    }
+    char flag[CONDITION_BYTES];
+    const size_t n_flag = (size_t)me_min_u64(strcspn(at, "="), length);
+    (void)snprintf(flag, sizeof flag, "%.*s", (int)n_flag, at);
+    const me_flag_use *use = me_flag_use_find(uses, flag);
+    const bool is_choice = memchr(at, '|', length) != NULL &&
+                           memchr(at, '&', length) == NULL && use != NULL;
+    const int n = snprintf(out, CONDITION_BYTES, "%s", before);
+    if (is_choice && use->n_values == 1) {
+        (void)snprintf(out + n, CONDITION_BYTES - (size_t)n, "%s %.60s", flag,
+                       use->values[0]);
+    } else {
+        print_condition(at, length, out + n, CONDITION_BYTES - (size_t)n);
+    }
+}
+
+/** All that has to hold for a job to stop is named, for a reader to know which of
+ *  it to change. */
 static me_status check_one(const me_flag_contradiction *c,
                            const me_flag_uses *uses, me_diag *diag)
 {
-    size_t length = 0;
-    size_t with_length = 0;
-    const char *when = holding(uses, c->when, &length);
-    if (when == NULL || (c->also != NULL && !holds(uses, c->also)) ||
+    if (!holds(uses, c->when) || (c->also != NULL && !holds(uses, c->also)) ||
         (c->without != NULL && holds(uses, c->without))) {
         return ME_OK;
     }
-    const char *with =
-        c->with == NULL ? NULL : holding(uses, c->with, &with_length);
-    char a[CONDITION_BYTES];
-    char b[CONDITION_BYTES];
-    print_condition(when, length, a);
-    if (with != NULL) {
-        print_condition(with, with_length, b);
+    char when[CONDITION_BYTES];
+    char also[CONDITION_BYTES];
+    char other[CONDITION_BYTES];
+    print_holding(uses, "", c->when, when);
+    print_holding(uses, " beside ", c->also, also);
+    print_holding(uses, "", c->with, other);
+    if (other[0] != '\0') {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "%s and %s exclude each other: give one", a, b);
+                       "%s and %s exclude each other%s: give one", when, other,
+                       also);
     }
     if (c->needs != NULL && !holds(uses, c->needs)) {
-        print_condition(c->needs, strlen(c->needs), b);
-        return me_fail(diag, ME_ERR_CONFIG, "%s needs %s", a, b);
+        print_condition(c->needs, strlen(c->needs), other, sizeof other);
+        return me_fail(diag, ME_ERR_CONFIG, "%s%s needs %s", when, also, other);
     }
     return ME_OK;
 }
@@ -183,7 +210,11 @@ static const struct {
     {"--save", "--persistent-save-interval", ABOVE, NULL, 0},
     {"--save", "--save-retain-interval", ABOVE, NULL, 0},
     {"--save", "--save-retain-interval", MULTIPLE_OF, "--save-interval", -1},
+    {"--save", "--save-retain-interval", MULTIPLE_OF,
+     "--persistent-save-interval", -1},
     {NULL, "--log-memory-interval", MULTIPLE_OF, "--log-interval", 100},
+    {"--fim-data", "--fim-rate", ABOVE, NULL, 0},
+    {"--fim-data", "--fim-spm-rate", ABOVE, NULL, 0},
     {"--qk-clip", "--qk-clip-alpha", ABOVE, NULL, 0},
     {"--qk-clip", "--qk-clip-alpha", BELOW, NULL, 1},
     {"--qk-clip", "--qk-clip-threshold", ABOVE, NULL, 0},
