@@ -67,6 +67,9 @@ static me_status replay_options(const me_cli *cli, me_diag *diag,
     if (cli->alloc_conf != NULL) {
         status =
             me_alloc_conf_parse(cli->alloc_conf, diag, &options->pool.conf);
+        status = status == ME_OK ? ME_OK
+                                 : me_fail_of(diag, status, "--alloc-conf %s",
+                                              cli->alloc_conf);
     }
     if (status == ME_OK && cli->device == NULL &&
         options->pool.conf.per_process_memory_fraction >= 0.0) {
@@ -113,13 +116,14 @@ static me_status replay(const me_cli *cli, me_diag *diag, me_str *text,
 
 static me_status set_up_log(const me_cli *cli, me_diag *diag)
 {
-    const char *name =
-        cli->log_level == NULL ? getenv("MEMEST_LOG") : cli->log_level;
+    const char *said = getenv("MEMEST_LOG");
+    const char *name = cli->log_level == NULL ? said : cli->log_level;
     me_log_level level = ME_LOG_WARN;
-    if (name != NULL && !me_log_level_find(name, &level)) {
+    if (name != NULL && !me_log_level_find(name, &level) &&
+        (cli->log_level != NULL || name[0] != '\0')) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "--log-level %s: error, warn, info, debug and trace "
-                       "are levels",
+                       "%s%.60s: error, warn, info, debug and trace are levels",
+                       cli->log_level == NULL ? "MEMEST_LOG=" : "--log-level ",
                        name);
     }
     me_log_set_level(level);

@@ -22,12 +22,7 @@ static me_status set_from_flag(me_config *config, const char *flag,
         return ME_OK;
     }
     const me_status status = me_config_set(config, option, value, diag);
-    if (status != ME_OK) {
-        char text[ME_DIAG_TEXT] = "";
-        (void)snprintf(text, sizeof text, "%s", diag->text);
-        return me_fail(diag, status, "%s: %s", flag, text);
-    }
-    return ME_OK;
+    return status == ME_OK ? ME_OK : me_fail_of(diag, status, "%s", flag);
 }
 
 static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)

@@ -53,8 +53,7 @@ static me_status read_snapshot(void *self, const me_traced *traced,
     trace *t = self;
     const me_config *config = me_run_config(t->run);
     me_alloc_conf conf;
-    me_status status =
-        me_alloc_conf_parse(config->device.alloc_conf, diag, &conf);
+    me_status status = me_job_alloc_conf(config, diag, &conf);
     if (status != ME_OK) {
         return status;
     }

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static ME_PRINTF(5, 0) void fill(me_diag *diag, me_status status,
                                  const char *where, int line,
@@ -38,6 +39,22 @@ me_status me_fail_at(me_diag *diag, me_status status, const char *where,
     va_start(arguments, format);
     fill(diag, status, where, line, format, arguments);
     va_end(arguments);
+    return status;
+}
+
+me_status me_fail_of(me_diag *diag, me_status status, const char *format, ...)
+{
+    if (diag == NULL) {
+        return status;
+    }
+    const me_diag found = *diag;
+    va_list arguments;
+    va_start(arguments, format);
+    fill(diag, status, found.where, found.line, format, arguments);
+    va_end(arguments);
+    const size_t length = strlen(diag->text);
+    (void)snprintf(diag->text + length, sizeof diag->text - length, ": %s",
+                   found.text);
     return status;
 }
 

@@ -75,6 +75,18 @@ enum {
     ME_DIAG_LINE = ME_DIAG_WHERE + ME_DIAG_TEXT + 16
 };
 
+/**
+ * Say before the text of a failure what its value was given by, where whoever
+ * found it could not know: `x.cfg:3: MEMEST_SITE: …`. Local.
+ *
+ * @param diag    of the failure, whose place stays; may be NULL
+ * @param status  of the failure
+ * @param format  printf format of the flag, option or variable
+ * @return @p status
+ */
+me_status me_fail_of(me_diag *diag, me_status status, const char *format, ...)
+    ME_PRINTF(3, 4);
+
 /** The line for a person: the place in the user's input, if there is one, and
  *  what is wrong. Local. */
 void me_diag_line(const me_diag *diag, char line_out[ME_DIAG_LINE]);

@@ -13,10 +13,10 @@ enum {
     MOST_GPUS = 64 /**< of a node */
 };
 
-/** MEMEST_SITE, else the first configs/site.cfg; empty: there is none. */
-static me_status find_file(me_diag *diag, me_str *path)
+/** The file that MEMEST_SITE names, else the first configs/site.cfg; empty: there
+ *  is none. */
+static me_status find_file(const char *named, me_diag *diag, me_str *path)
 {
-    const char *named = getenv("MEMEST_SITE");
     me_data_roots roots = me_data_roots_find();
     me_status status = ME_OK;
     me_str_append(path, named == NULL ? "" : named);
@@ -132,8 +132,9 @@ me_status me_site_partition_find(const char *name, me_diag *diag,
                                  me_site_partition *partition_out)
 {
     me_str path = {0};
+    const char *named = getenv("MEMEST_SITE");
     *partition_out = (me_site_partition){.gpus_per_node = 0};
-    me_status status = find_file(diag, &path);
+    me_status status = find_file(named, diag, &path);
     if (status == ME_OK && path.length > 0) {
         config_t file;
         config_init(&file);
@@ -143,6 +144,9 @@ me_status me_site_partition_find(const char *name, me_diag *diag,
                 search(me_str_text(&path), &file, name, diag, partition_out);
         }
         config_destroy(&file);
+        if (status != ME_OK && named != NULL && named[0] != '\0') {
+            status = me_fail_of(diag, status, "MEMEST_SITE");
+        }
     }
     me_str_fini(&path);
     return status;

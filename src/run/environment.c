@@ -3,6 +3,7 @@
  * change memory, or is reported as not modelled. Only those that the job's
  * libraries read are looked at. */
 #include "base/parse.h"
+#include "base/python_number.h"
 #include "config/flags.h"
 #include "run/environment_names.h"
 #include "run/job_card.h"
@@ -41,10 +42,11 @@ static bool parse_workspace(const char *text, uint64_t *bytes_out)
     return *text == '\0' && total > 0;
 }
 
-static me_status refuse(const char *name, const char *value, me_diag *diag)
+static me_status refuse(const me_flag_note *variable, const char *right,
+                        me_diag *diag)
 {
-    return me_fail(diag, ME_ERR_CONFIG, "%s=%s: the value makes no sense", name,
-                   value);
+    return me_fail(diag, ME_ERR_CONFIG, "%s=%.80s: must be %s", variable->flag,
+                   variable->note, right);
 }
 
 static me_status leave_out(me_config *config, const me_flag_note *variable,
@@ -61,7 +63,8 @@ static me_status apply_nccl(me_config *config, const me_flag_note *variable,
     const me_status status =
         me_nccl_setup_set(&card->nccl, variable->flag, variable->note);
     if (status == ME_ERR_CONFIG) {
-        return refuse(variable->flag, variable->note, diag);
+        return refuse(variable, "a whole number in the range that NCCL has",
+                      diag);
     }
     return status == ME_OK ? ME_OK : leave_out(config, variable, rule, diag);
 }
@@ -73,7 +76,7 @@ static me_status apply_margin(const me_flag_note *variable, uint32_t *margin,
     uint64_t n = 0;
     if (me_parse_u64(variable->note, &n) != ME_OK ||
         n >= card->card.multiprocessors) {
-        return refuse(variable->flag, variable->note, diag);
+        return refuse(variable, "a whole number below the card's SMs", diag);
     }
     *margin = (uint32_t)n;
     return ME_OK;
@@ -83,12 +86,15 @@ static me_status apply_margin(const me_flag_note *variable, uint32_t *margin,
 static me_status apply_switch(const me_flag_note *variable, bool *is_off,
                               me_diag *diag)
 {
-    uint64_t n = 0;
-    if (me_parse_u64(variable->note, &n) != ME_OK) {
-        return refuse(variable->flag, variable->note, diag);
+    me_str number = {0};
+    const bool is_one = me_python_int(variable->note, &number);
+    const me_status status = me_str_status(&number);
+    *is_off = strcmp(me_str_text(&number), "0") == 0;
+    me_str_fini(&number);
+    if (status != ME_OK) {
+        return me_fail(diag, status, "no memory for the environment");
     }
-    *is_off = n == 0;
-    return ME_OK;
+    return is_one ? ME_OK : refuse(variable, "a whole number, such as 0", diag);
 }
 
 static me_status apply_te(const me_flag_note *variable, me_diag *diag,
@@ -133,7 +139,8 @@ static me_status apply_modelled(const me_flag_note *variable, me_diag *diag,
 {
     if (strcmp(variable->flag, "CUBLAS_WORKSPACE_CONFIG") == 0 &&
         !parse_workspace(variable->note, &card->card.cublas_workspace_bytes)) {
-        return refuse(variable->flag, variable->note, diag);
+        return refuse(variable, "sizes in KiB and counts, such as :4096:8",
+                      diag);
     }
     return apply_te(variable, diag, card);
 }
@@ -202,6 +209,25 @@ static me_status apply_deterministic_mode(me_config *config, me_diag *diag,
         }
     }
     return status;
+}
+
+me_status me_job_alloc_conf(const me_config *config, me_diag *diag,
+                            me_alloc_conf *conf_out)
+{
+    static const char *const names[] = {"PYTORCH_ALLOC_CONF",
+                                        "PYTORCH_CUDA_ALLOC_CONF"};
+    const char *conf = config->device.alloc_conf;
+    const me_status status = me_alloc_conf_parse(conf, diag, conf_out);
+    for (size_t i = 0; status != ME_OK && i < sizeof names / sizeof *names;
+         i++) {
+        const char *value = me_config_variable(config, names[i]);
+        if (value != NULL && strcmp(value, conf) == 0) {
+            return me_fail_of(diag, status, "%s=%.100s", names[i], conf);
+        }
+    }
+    return status == ME_OK
+               ? ME_OK
+               : me_fail_of(diag, status, "device.alloc_conf = %.100s", conf);
 }
 
 me_status me_environment_apply(me_config *config, me_diag *diag,

@@ -7,6 +7,7 @@
 #ifndef MEMEST_RUN_JOB_CARD_H
 #define MEMEST_RUN_JOB_CARD_H
 
+#include "alloc/alloc_conf.h"
 #include "alloc/card.h"
 #include "alloc/nccl_setup.h"
 #include "alloc/pool.h"
@@ -77,6 +78,11 @@ me_status me_job_card_note_places(const me_plan *plan, const me_job_card *card,
  *  is added to the job. Local. */
 me_status me_environment_apply(me_config *config, me_diag *diag,
                                me_job_card *card) ME_MUST_CHECK;
+
+/** The allocator's settings; an error names the variable that gave them, or the
+ *  option. @return as me_alloc_conf_parse(). Local. */
+me_status me_job_alloc_conf(const me_config *config, me_diag *diag,
+                            me_alloc_conf *conf_out) ME_MUST_CHECK;
 /** @} */
 
 #endif /* MEMEST_RUN_JOB_CARD_H */

@@ -45,8 +45,7 @@ static me_status set_limit(me_run *s, me_diag *diag)
 {
     me_alloc_conf *conf = &s->units.simulation.alloc_conf;
     const uint64_t limit = s->config->device.memory_limit_bytes;
-    me_status status =
-        me_alloc_conf_parse(s->config->device.alloc_conf, diag, conf);
+    me_status status = me_job_alloc_conf(s->config, diag, conf);
     if (status == ME_OK && limit != 0 &&
         conf->per_process_memory_fraction >= 0.0) {
         status = me_config_assume(s->config, diag,

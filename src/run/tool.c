@@ -81,8 +81,8 @@ static me_status begin_memory(me_tool *t, const me_run *run, me_engine *e,
                               me_diag *diag)
 {
     me_pool_options options = {.limit_bytes = 0};
-    me_status status = me_alloc_conf_parse(
-        me_run_config(run)->device.alloc_conf, diag, &options.conf);
+    me_status status =
+        me_job_alloc_conf(me_run_config(run), diag, &options.conf);
     if (status != ME_OK) {
         return status;
     }

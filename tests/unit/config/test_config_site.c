@@ -74,6 +74,7 @@ static void test_refuses_what_is_wrong(void **state)
             fail_msg("%s: '%s'", cases[i].text, diag.text);
         }
         assert_string_not_equal(diag.where, "");
+        assert_non_null(strstr(diag.text, "MEMEST_SITE: "));
         remove_site();
     }
 }
@@ -87,6 +88,9 @@ static void test_needs_no_file(void **state)
     assert_string_equal(p.card, "");
     setenv("MEMEST_SITE", "/nowhere/site.cfg", 1);
     assert_int_equal(me_site_partition_find("a", &diag, &p), ME_ERR_IO);
+    assert_string_equal(diag.where, "/nowhere/site.cfg");
+    assert_string_equal(
+        diag.text, "MEMEST_SITE: cannot open: No such file or directory");
     unsetenv("MEMEST_SITE");
 }
 
