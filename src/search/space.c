@@ -236,6 +236,7 @@ static me_status read_file(me_space *space, const char *path, me_diag *diag)
     me_str text = {0};
     me_status status = me_input_read(path, ME_INPUT_MAX_BYTES, diag, &text);
     const char *at = me_str_text(&text);
+    bool has_key = false;
     for (int line = 1; status == ME_OK && *at != '\0'; line++) {
         const size_t whole = strcspn(at, "\n");
         size_t length = strcspn(at, "#\n");
@@ -249,6 +250,7 @@ static me_status read_file(me_space *space, const char *path, me_diag *diag)
         }
         me_diag own = {.status = ME_OK};
         if (length > 0) {
+            has_key = true;
             status = read_entry(space, begin, length, &own);
         }
         if (status != ME_OK) {
@@ -257,7 +259,11 @@ static me_status read_file(me_space *space, const char *path, me_diag *diag)
         at += whole + (at[whole] == '\n');
     }
     me_str_fini(&text);
-    return status;
+    return status != ME_OK || has_key
+               ? status
+               : me_fail_at(diag, ME_ERR_CONFIG, path, 0,
+                            "has no key: a space is lines such as "
+                            "parallel.tensor = 1,2,4");
 }
 
 /** Without a `=`, a key that is known, or a file. */
