@@ -32,16 +32,6 @@ static uint64_t largest_of(const me_diff *diff, const me_diff_pair *pair)
     return largest;
 }
 
-static const me_profile_rank *find_rank(const me_profile *p, int32_t rank)
-{
-    for (uint32_t i = 0; i < p->n_ranks; i++) {
-        if (p->ranks[i].rank == rank) {
-            return &p->ranks[i];
-        }
-    }
-    return NULL;
-}
-
 static bool is_unknown(const me_profile *p)
 {
     return p->n_ranks == 1 && p->ranks[0].rank < 0;
@@ -73,8 +63,10 @@ static void pair_unknown(me_diff *d, int32_t asked)
     if (asked < 0 && is_a != is_b && (is_b ? d->a : d->b)->n_ranks > 1) {
         d->guessed = is_b ? d->b : d->a;
     }
-    const me_profile_rank *a = is_a ? d->a->ranks : find_rank(d->a, rank);
-    const me_profile_rank *b = is_b ? d->b->ranks : find_rank(d->b, rank);
+    const me_profile_rank *a =
+        is_a ? d->a->ranks : me_profile_rank_find(d->a, rank);
+    const me_profile_rank *b =
+        is_b ? d->b->ranks : me_profile_rank_find(d->b, rank);
     if (a != NULL && b != NULL) {
         add_pair(d, a, b, rank);
     }
@@ -84,14 +76,15 @@ static void pair_known(me_diff *d, int32_t asked)
 {
     for (uint32_t i = 0; i < d->a->n_ranks; i++) {
         const me_profile_rank *a = &d->a->ranks[i];
-        const me_profile_rank *b = find_rank(d->b, a->rank);
+        const me_profile_rank *b = me_profile_rank_find(d->b, a->rank);
         if (b != NULL && (asked < 0 || asked == a->rank)) {
             add_pair(d, a, b, a->rank);
         }
         d->n_alone[0] += b == NULL ? 1 : 0;
     }
     for (uint32_t i = 0; i < d->b->n_ranks; i++) {
-        d->n_alone[1] += find_rank(d->a, d->b->ranks[i].rank) == NULL ? 1 : 0;
+        d->n_alone[1] +=
+            me_profile_rank_find(d->a, d->b->ranks[i].rank) == NULL ? 1 : 0;
     }
 }
 
@@ -223,21 +216,6 @@ static int by_change(const void *a, const void *b)
     return x != y ? (x < y) - (x > y) : strcmp(first->name, second->name);
 }
 
-static bool is_same(const me_part *a, const me_part *b)
-{
-    return a->key == b->key && (a->key != 0 || strcmp(a->name, b->name) == 0);
-}
-
-static const me_part *find_part(const me_part_list *list, const me_part *like)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        if (is_same(&list->parts[i], like)) {
-            return &list->parts[i];
-        }
-    }
-    return NULL;
-}
-
 me_status me_diff_parts(const me_diff_pair *pair, me_division division,
                         me_part_pair **pairs_out, uint32_t *n_out)
 {
@@ -250,11 +228,11 @@ me_status me_diff_parts(const me_diff_pair *pair, me_division division,
         return ME_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < a->count; i++) {
-        pairs[n] = (me_part_pair){&a->parts[i], find_part(b, &a->parts[i])};
+        pairs[n] = (me_part_pair){&a->parts[i], me_part_find(b, &a->parts[i])};
         n += me_part_change(&pairs[n]) != 0 ? 1 : 0;
     }
     for (uint32_t i = 0; i < b->count; i++) {
-        if (find_part(a, &b->parts[i]) == NULL && b->parts[i].bytes > 0) {
+        if (me_part_find(a, &b->parts[i]) == NULL && b->parts[i].bytes > 0) {
             pairs[n++] = (me_part_pair){NULL, &b->parts[i]};
         }
     }

@@ -60,6 +60,7 @@ static void fini_rank(me_profile_rank *r)
             me_free(list->parts[i].name);
         }
         me_free(list->parts);
+        me_places_fini(&list->places);
     }
 }
 
@@ -76,6 +77,7 @@ void me_profile_destroy(me_profile *profile)
         me_free(profile->options[i].value);
     }
     me_free(profile->ranks);
+    me_places_fini(&profile->places);
     me_free(profile->options);
     me_free(profile->calls.bytes);
     me_free(profile->calls.iteration);
@@ -95,12 +97,29 @@ uint32_t me_profile_iterations(const char *number)
     return last + 1;
 }
 
+static bool is_rank(const void *list, uint32_t place, const void *key)
+{
+    return ((const me_profile_rank *)list)[place].rank == *(const int32_t *)key;
+}
+
+static int64_t find_rank(const me_profile *profile, int32_t rank)
+{
+    return me_places_find(&profile->places, me_place_of_number((uint32_t)rank),
+                          is_rank, profile->ranks, &rank);
+}
+
+const me_profile_rank *me_profile_rank_find(const me_profile *profile,
+                                            int32_t rank)
+{
+    const int64_t place = find_rank(profile, rank);
+    return place == ME_PLACE_NONE ? NULL : &profile->ranks[place];
+}
+
 me_profile_rank *me_profile_rank_add(me_profile *profile, int32_t rank)
 {
-    for (uint32_t i = profile->n_ranks; i > 0; i--) {
-        if (profile->ranks[i - 1].rank == rank) {
-            return &profile->ranks[i - 1];
-        }
+    const int64_t place = find_rank(profile, rank);
+    if (place != ME_PLACE_NONE) {
+        return &profile->ranks[place];
     }
     me_profile_rank *grown =
         me_grow(profile->ranks, profile->n_ranks, &profile->rank_capacity,
@@ -109,6 +128,10 @@ me_profile_rank *me_profile_rank_add(me_profile *profile, int32_t rank)
         return NULL;
     }
     profile->ranks = grown;
+    if (me_places_add(&profile->places, me_place_of_number((uint32_t)rank)) !=
+        ME_OK) {
+        return NULL;
+    }
     grown[profile->n_ranks] = (me_profile_rank){.rank = rank};
     return &grown[profile->n_ranks++];
 }
@@ -127,16 +150,35 @@ void me_profile_set(me_profile_rank *rank, me_quantity quantity, uint64_t bytes)
     rank->bytes[quantity] = bytes;
 }
 
-static me_part *find_part(const me_part_list *list, const char *name,
-                          uint64_t key)
+/** What a part is known by. */
+typedef struct part_name {
+    const char *name;
+    uint64_t key;
+} part_name;
+
+static uint64_t hash_part(part_name part)
 {
-    for (uint32_t i = list->count; i > 0; i--) {
-        me_part *p = &list->parts[i - 1];
-        if (p->key == key && (key != 0 || strcmp(p->name, name) == 0)) {
-            return p;
-        }
-    }
-    return NULL;
+    return part.key != 0 ? me_place_of_number(part.key)
+                         : me_place_of_text(part.name);
+}
+
+static bool is_part(const void *list, uint32_t place, const void *key)
+{
+    const me_part *a = &((const me_part *)list)[place];
+    const part_name *b = key;
+    return a->key == b->key && (a->key != 0 || strcmp(a->name, b->name) == 0);
+}
+
+static int64_t find_part(const me_part_list *list, part_name part)
+{
+    return me_places_find(&list->places, hash_part(part), is_part, list->parts,
+                          &part);
+}
+
+const me_part *me_part_find(const me_part_list *list, const me_part *like)
+{
+    const int64_t place = find_part(list, (part_name){like->name, like->key});
+    return place == ME_PLACE_NONE ? NULL : &list->parts[place];
 }
 
 /** A name of a file's own, which may be foreign. */
@@ -152,7 +194,9 @@ static char *keep_clean(const char *text, const char *what)
 static me_status add_part(me_part_list *list, const char *name, uint64_t key,
                           uint64_t bytes, uint64_t count)
 {
-    me_part *part = find_part(list, name, key);
+    const part_name named = {name, key};
+    const int64_t place = find_part(list, named);
+    me_part *part = place == ME_PLACE_NONE ? NULL : &list->parts[place];
     if (part == NULL) {
         me_part *grown = me_grow(list->parts, list->count, &list->capacity,
                                  sizeof *grown, "diff.parts");
@@ -162,7 +206,9 @@ static me_status add_part(me_part_list *list, const char *name, uint64_t key,
         list->parts = grown;
         part = &grown[list->count];
         *part = (me_part){.name = me_strdup(name, "diff.parts"), .key = key};
-        if (part->name == NULL) {
+        if (part->name == NULL ||
+            me_places_add(&list->places, hash_part(named)) != ME_OK) {
+            me_free(part->name);
             return ME_ERR_NOMEM;
         }
         list->count++;

@@ -9,6 +9,7 @@
 #define MEMEST_DIFF_PROFILE_H
 
 #include "base/status.h"
+#include "diff/places.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,6 +54,7 @@ typedef struct me_part_list {
     me_part *parts;
     uint32_t count;
     uint32_t capacity;
+    me_places places;
 } me_part_list;
 
 /** What is known of a rank. */
@@ -87,6 +89,7 @@ typedef struct me_profile {
     me_profile_rank *ranks;
     uint32_t n_ranks;
     uint32_t rank_capacity;
+    me_places places; /**< of ranks */
     bool has_options;
     me_profile_option *options;
     uint32_t n_options;
@@ -114,6 +117,10 @@ void me_profile_destroy(me_profile *profile);
  *  else borrowed until the next one is made */
 me_profile_rank *me_profile_rank_add(me_profile *profile, int32_t rank);
 
+/** The record of a rank, borrowed; NULL: there is none. */
+const me_profile_rank *me_profile_rank_find(const me_profile *profile,
+                                            int32_t rank);
+
 /** The larger of what was known and @p bytes. */
 void me_profile_raise(me_profile_rank *rank, me_quantity quantity,
                       uint64_t bytes);
@@ -130,6 +137,10 @@ uint32_t me_profile_iterations(const char *number);
  *  copied. @return ME_OK or ME_ERR_NOMEM */
 me_status me_part_add(me_part_list *list, const char *name, uint64_t key,
                       uint64_t bytes, uint64_t count) ME_MUST_CHECK;
+
+/** The part that is the same as @p like, of a list of another rank, borrowed; NULL:
+ *  there is none. */
+const me_part *me_part_find(const me_part_list *list, const me_part *like);
 
 /** @return ME_OK or ME_ERR_NOMEM */
 me_status me_profile_option_add(me_profile *profile, const char *name,
