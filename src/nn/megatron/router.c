@@ -66,6 +66,7 @@ void me_router_fini(me_engine *e, me_router *router)
     me_clear(e, &router->ga_steps);
     me_clear(e, &router->input_jitter[0]);
     me_clear(e, &router->input_jitter[1]);
+    me_clear(e, &router->forced_bias);
 }
 
 /** apply_input_jitter(): @p x times numbers about 1. The distribution is made,
@@ -104,25 +105,48 @@ static void pass_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 
 static const me_op random_op = ME_NODE("RandomSTEBackward", pass_backward);
 
-/** Logits that are not the model's: RandomSTE and RandomSTEShared, whose bias is
- *  made anew and goes. */
-static me_tensor *force(const me_router *router, me_tensor *logits)
+/** RandomSTE: numbers in the place of @p logits, which stay. */
+static me_tensor *randomize(me_engine *e, me_tensor *logits)
+{
+    me_node *node = me_record1(e, &random_op, logits);
+    return me_output(e, node,
+                     me_pointwise(e, "clone", logits, (me_dtype)logits->dtype));
+}
+
+/** RandomSTEShared: a bias, made anew each time, or once where its deviation is
+ *  below 0. */
+static me_tensor *add_shared_bias(me_router *router, me_tensor *logits)
+{
+    me_engine *e = router->nn->e;
+    const me_dtype dtype = (me_dtype)logits->dtype;
+    me_node *node = me_record1(e, &random_op, logits);
+    me_tensor *bias = router->forced_bias;
+    if (bias == NULL) {
+        bias = me_empty(e, "empty", dtype, ME_SHAPE(me_dim(logits, -1)));
+    }
+    me_tensor *y = me_pointwise(e, "add", logits, dtype);
+    if (router->nn->config->moe.router_force_biased > 0) {
+        me_drop(e, bias);
+    } else if (router->forced_bias == NULL) {
+        me_assign(e, &router->forced_bias, bias);
+    }
+    return me_output(e, node, y);
+}
+
+/** Logits that are not the model's. apply_biased_logits() makes random ones too,
+ *  and its caller's go when it is back. */
+static me_tensor *force(me_router *router, me_tensor *logits)
 {
     me_engine *e = router->nn->e;
     const me_moe_options *m = &router->nn->config->moe;
-    const me_dtype dtype = (me_dtype)logits->dtype;
     if (m->router_force_load_balancing) {
-        me_node *node = me_record1(e, &random_op, logits);
-        me_tensor *y = me_pointwise(e, "clone", logits, dtype);
-        logits = me_rebind(e, logits, me_output(e, node, y));
+        logits = me_rebind(e, logits, randomize(e, logits));
     }
     if (m->router_force_biased != 0) {
-        me_node *node = me_record1(e, &random_op, logits);
-        me_tensor *bias =
-            me_empty(e, "empty", dtype, ME_SHAPE(me_dim(logits, -1)));
-        me_tensor *y = me_pointwise(e, "add", logits, dtype);
-        me_drop(e, bias);
-        logits = me_rebind(e, logits, me_output(e, node, y));
+        me_tensor *random = randomize(e, logits);
+        me_tensor *y = add_shared_bias(router, random);
+        me_drop(e, random);
+        logits = me_rebind(e, logits, y);
     }
     return logits;
 }

@@ -27,6 +27,7 @@ typedef struct me_router {
     me_tensor *ga_steps;                 /**< of it */
     /** @} */
     me_tensor *input_jitter[2]; /**< bounds of the noise, after its first use */
+    me_tensor *forced_bias; /**< (E) of a deviation below 0; NULL: none yet */
 } me_router;
 
 /** The module, its parameters and buffers below @p parent. @p router must not

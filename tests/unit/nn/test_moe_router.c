@@ -92,6 +92,26 @@ static void test_router__z_loss(void **state)
                     "+192 -240 -192 +160 -160 -160"});
 }
 
+/* Random logits and a bias of each expert, which is made anew; below 0 it stays from
+ * the first time. */
+static void test_router__forced_bias(void **state)
+{
+    (void)state;
+    me_moe_options moe = top_4_of_12;
+    moe.router_force_biased = 0.5;
+    check(
+        &moe,
+        &(expectation){
+            "+240 +240 +24 +240 -24 -240 -240 +80 +320 +160 +160 -160 +80 +240 +240 -240 +240 +480 -240 +480 -480 +120 -480 -80 -80 -240",
+            "+80 +160 -80 +160 +160 -160 -160 -160 +80 -160 +240 -80 -320 +160 +192 -240 -192 +160 -160 -160"});
+    moe.router_force_biased = -0.5;
+    check(
+        &moe,
+        &(expectation){
+            "+240 +240 +240 -240 -240 +80 +320 +160 +160 -160 +80 +240 +240 -240 +240 +480 -240 +480 -480 +120 -480 -80 -80 -240",
+            "+80 +160 -80 +160 +160 -160 -160 -160 +80 -160 +240 -80 -320 +160 +192 -240 -192 +160 -160 -160"});
+}
+
 /* Transformer Engine's kernels: what they make, and what they keep. */
 static void test_router__fused(void **state)
 {
@@ -185,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_router__groups),
         cmocka_unit_test(test_router__z_loss),
+        cmocka_unit_test(test_router__forced_bias),
         cmocka_unit_test(test_router__fused),
         cmocka_unit_test(test_router__dropped_tokens),
         cmocka_unit_test(test_router__as_many_as_there_are),
