@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/python_number.h"
 
+#include "base/parse.h"
+
 #include <string.h>
 
 static const char blanks[] = " \t\n\r\v\f";
@@ -95,6 +97,18 @@ static const char *take_word(const char *at, const char *const *words)
     return NULL;
 }
 
+/** Larger than any number: "1e400" is infinite. */
+static bool is_too_large(const char *text)
+{
+    me_str number = {0};
+    double value = 0.0;
+    const bool is_one =
+        me_python_float(text, &number) &&
+        me_parse_double(me_str_text(&number), &value) == ME_ERR_OVERFLOW;
+    me_str_fini(&number);
+    return is_one;
+}
+
 bool me_python_not_finite(const char *text, me_str *number_out)
 {
     static const char *const words[] = {"infinity", "inf", "nan", NULL};
@@ -102,6 +116,7 @@ bool me_python_not_finite(const char *text, me_str *number_out)
     const bool is_negative = *at == '-';
     at += *at == '-' || *at == '+';
     const char *word = take_word(at, words);
+    word = word == NULL && is_too_large(text) ? words[0] : word;
     if (word == NULL) {
         return false;
     }

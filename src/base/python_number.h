@@ -30,8 +30,8 @@ bool me_python_int(const char *text, me_str *number_out);
 bool me_python_float(const char *text, me_str *number_out);
 
 /**
- * What float() takes beside: append "inf", "-inf" or "nan"; "+Infinity" is "inf".
- * Local.
+ * What float() takes beside: append "inf", "-inf" or "nan"; "+Infinity" and "1e400"
+ * are "inf". Local.
  *
  * @return is it one of them?
  */

@@ -68,6 +68,22 @@ static bool read_sixties(const char *text, uint64_t *value_out)
     return *text == '\0';
 }
 
+const char *me_yaml_not_finite(const char *text)
+{
+    static const char *const spelled[][2] = {
+        {".inf", "inf"}, {".Inf", "inf"}, {".INF", "inf"},
+        {".nan", "nan"}, {".NaN", "nan"}, {".NAN", "nan"},
+    };
+    const bool has_sign = *text == '-' || *text == '+';
+    for (size_t i = 0; i < sizeof spelled / sizeof *spelled; i++) {
+        if (strcmp(text + has_sign, spelled[i][0]) == 0 &&
+            !(has_sign && spelled[i][1][0] == 'n')) {
+            return *text == '-' ? "-inf" : spelled[i][1];
+        }
+    }
+    return NULL;
+}
+
 bool me_yaml_number(const char *text, char number_out[ME_YAML_NUMBER])
 {
     const bool is_negative = *text == '-';

@@ -23,4 +23,8 @@ enum {
  */
 bool me_yaml_number(const char *text, char number_out[ME_YAML_NUMBER]);
 
+/** What PyYAML's resolver takes for infinite or not-a-number, as Python prints it:
+ *  "inf" of `.INF`; static. @return NULL: it is neither. Local. */
+const char *me_yaml_not_finite(const char *text);
+
 #endif /* MEMEST_BASE_YAML_NUMBER_H */

@@ -52,10 +52,14 @@ static const char *copy_scalar(const walk *w, const yaml_node_t *node)
 static const char *copy_value(const walk *w, const yaml_node_t *node)
 {
     char number[ME_YAML_NUMBER];
-    return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-                   me_yaml_number((const char *)node->data.scalar.value, number)
-               ? me_arena_strdup(w->arena, number)
-               : copy_scalar(w, node);
+    const char *text = (const char *)node->data.scalar.value;
+    if (node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE) {
+        return copy_scalar(w, node);
+    }
+    const char *other = me_yaml_not_finite(text);
+    other = other == NULL && me_yaml_number(text, number) ? number : other;
+    return other == NULL ? copy_scalar(w, node)
+                         : me_arena_strdup(w->arena, other);
 }
 
 /** The character of a line at a column; the end of the line behind it. */

@@ -30,7 +30,7 @@
     STRING("moe.router_load_balancing", "aux_loss", moe.load_balancing, \
         "What keeps the experts' loads equal: aux_loss, seq_aux_loss, " \
         "global_aux_loss or several of them, sinkhorn or none."), \
-    DOUBLE("moe.aux_loss_coeff", "0", 0.0, 1e6, moe.aux_loss_coeff, \
+    DOUBLE("moe.aux_loss_coeff", "0", 0.0, ME_OPTION_REAL_MAX, moe.aux_loss_coeff, \
         "Coefficient of the auxiliary loss; 0 leaves it out."), \
     STRING("moe.aux_loss_coeffs", "", moe.aux_loss_coeffs, \
         "Those of several losses, in their order."), \
@@ -57,7 +57,7 @@
         "Groups of experts, of which a token goes to some; 0: none."), \
     COUNT("moe.router_group_topk", "0", 0, experts_max, "groups", NULL, \
         moe.router_group_topk, "Groups that each token goes to; 0: all."), \
-    DOUBLE("moe.router_topk_scaling_factor", "0", 0.0, 1e6, \
+    DOUBLE("moe.router_topk_scaling_factor", "0", 0.0, ME_OPTION_REAL_MAX, \
         moe.router_topk_scaling_factor, \
         "Factor of the routing weights; 0: none."), \
     BOOL("moe.router_enable_expert_bias", "false", \
@@ -68,12 +68,13 @@
     BOOL("moe.router_force_load_balancing", "false", \
         moe.router_force_load_balancing, \
         "Random logits, as benchmarks take them."), \
-    DOUBLE("moe.router_force_biased", "0", -1e6, 1e6, \
+    DOUBLE("moe.router_force_biased", "0", -ME_OPTION_REAL_MAX, ME_OPTION_REAL_MAX, \
         moe.router_force_biased, \
-        "Deviation of random biases that all ranks add to logits; 0: none."), \
-    DOUBLE("moe.z_loss_coeff", "-1", -1.0, 1e6, moe.z_loss_coeff, \
+        "Deviation of random biases that all ranks add to logits; below 0 a layer " \
+        "makes them once; 0: none."), \
+    DOUBLE("moe.z_loss_coeff", "-1", -1.0, ME_OPTION_REAL_MAX, moe.z_loss_coeff, \
         "Coefficient of the router's z-loss; -1 leaves it out."), \
-    DOUBLE("moe.input_jitter_eps", "-1", -1.0, 1e6, moe.input_jitter_eps, \
+    DOUBLE("moe.input_jitter_eps", "-1", -1.0, ME_OPTION_REAL_MAX, moe.input_jitter_eps, \
         "Noise that the router's input is multiplied by; -1: none."), \
     DOUBLE("moe.capacity_factor", "-1", -1e6, 1e6, moe.capacity_factor, \
         "Tokens that an expert takes, times its equal share; those beyond are " \

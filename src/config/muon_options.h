@@ -10,10 +10,10 @@
 
 /* clang-format off */
 #define ME_STEP_OPTIONS \
-    DOUBLE("optimizer.weight_decay", "0.01", 0.0, 1e18, optimizer.weight_decay, \
+    DOUBLE("optimizer.weight_decay", "0.01", 0.0, ME_OPTION_REAL_MAX, optimizer.weight_decay, \
         "Weight decay; Megatron-LM's biases and norms have none, and plain " \
         "PyTorch's default is 0 for adam and sgd."), \
-    DOUBLE("optimizer.sgd_momentum", "0.9", 0.0, 1e18, optimizer.sgd_momentum, \
+    DOUBLE("optimizer.sgd_momentum", "0.9", 0.0, ME_OPTION_REAL_MAX, optimizer.sgd_momentum, \
         "Momentum of sgd; 0 has no state, and is plain PyTorch's default."), \
     BOOL("optimizer.muon_nesterov", "false", optimizer.muon_nesterov, \
         "Muon: what it orthogonalises is between gradient and momentum."), \

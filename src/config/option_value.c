@@ -288,6 +288,19 @@ static void format_words(const me_option *option, me_str *text)
     }
 }
 
+/** A bound that only the type has is none. */
+static void format_real_range(const me_option *option, me_str *text)
+{
+    if (option->max < ME_OPTION_REAL_MAX) {
+        me_str_printf(text, "a number from %.0f to %g", option->min,
+                      option->max);
+    } else if (option->min > -ME_OPTION_REAL_MAX) {
+        me_str_printf(text, "a number of at least %.0f", option->min);
+    } else {
+        me_str_append(text, "a number");
+    }
+}
+
 void me_option_format_range(const me_option *option, me_str *text)
 {
     switch (option->type) {
@@ -302,10 +315,7 @@ void me_option_format_range(const me_option *option, me_str *text)
                             "1000, some 1024)");
         break;
     case ME_OPTION_BOOL: me_str_append(text, "true or false"); break;
-    case ME_OPTION_DOUBLE:
-        me_str_printf(text, "a number from %.0f to %g", option->min,
-                      option->max);
-        break;
+    case ME_OPTION_DOUBLE: format_real_range(option, text); break;
     case ME_OPTION_ENUM:
         if (option->words[1].word != NULL) {
             me_str_append(text, "one of ");

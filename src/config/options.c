@@ -22,6 +22,7 @@ static const double width_max = 1 << 24;
 static const double experts_max = 1 << 16;
 static const double tokens_max = 1 << 28;
 static const double batch_max = 1 << 30;
+static const double scale_max = 3.4e38; // float32's
 
 /* clang-format off */
 #define WHERE(field) \
@@ -69,9 +70,9 @@ BOOL("model.use_mup", "false", model.use_mup,
     "Maximal update parametrisation: widths scale learning rates and logits."),
 COUNT("model.mup_base_hidden_size", "0", 1, width_max, "elements", "hidden_size",
     model.mup_base_hidden_size, "Width of the model that learning rates are for."),
-DOUBLE("model.mup_embedding_mult", "1.0", -1e18, 1e18, model.mup_embedding_mult,
+DOUBLE("model.mup_embedding_mult", "1.0", -ME_OPTION_REAL_MAX, ME_OPTION_REAL_MAX, model.mup_embedding_mult,
     "What the embedding's output is multiplied by; 1 leaves it."),
-DOUBLE("model.mup_output_mult", "1.0", -1e18, 1e18, model.mup_output_mult,
+DOUBLE("model.mup_output_mult", "1.0", -ME_OPTION_REAL_MAX, ME_OPTION_REAL_MAX, model.mup_output_mult,
     "What logits are multiplied by; 1 is mup_base_hidden_size over hidden_size."),
 COUNT("model.seq_length", "0", 1, tokens_max, "tokens", "required",
     model.seq_length, "Tokens of one sample."),
@@ -148,7 +149,7 @@ ENUM("model.softmax_type", "vanilla", me_softmax_type_choices, model.softmax_typ
     "What the softmax of attention sums beside its scores."),
 COUNT("model.yarn_positions", "4096", 1, tokens_max, "positions", NULL,
     model.yarn_positions, "Positions of yarn's tables of cosines and sines."),
-DOUBLE("model.activation_clamp_value", "0", 0.0, 1e6, model.activation_clamp_value,
+DOUBLE("model.activation_clamp_value", "0", 0.0, ME_OPTION_REAL_MAX, model.activation_clamp_value,
     "Halves of gated units are clamped to it; 0: they are not."),
 ME_ATTENTION_OPTIONS
 BOOL("model.fp32_residual_connection", "false", model.fp32_residual_connection,
@@ -245,9 +246,9 @@ BOOL("train.grad_reduce_in_bf16", "false", train.grad_reduce_in_bf16,
     "bfloat16 jobs keep and reduce gradients in bfloat16, not float32."),
 BOOL("train.accumulate_allreduce_grads_in_fp32", "false", train.accumulate_allreduce_grads_in_fp32,
     "Gradients are float32; implied by bfloat16 without grad_reduce_in_bf16."),
-DOUBLE("train.loss_scale", "0", 0.0, 1e18, train.loss_scale,
+DOUBLE("train.loss_scale", "0", 0.0, scale_max, train.loss_scale,
     "Fixed loss scale; 0 is float16's dynamic one, and none of others."),
-DOUBLE("train.initial_loss_scale", "4294967296", 0.0, 1e18, train.initial_loss_scale,
+DOUBLE("train.initial_loss_scale", "4294967296", 0.0, scale_max, train.initial_loss_scale,
     "Where float16's dynamic loss scale begins; above 65504 the first steps overflow."),
 BOOL("train.create_attention_mask_in_dataloader", "true", train.create_attention_mask_in_dataloader,
     "Each batch brings its attention mask to the GPU."),
@@ -307,7 +308,7 @@ BOOL("optimizer.saves_fully_reshardable", "false",
     optimizer.saves_fully_reshardable,
     "A checkpoint is saved for which every data-parallel rank gathers the "
     "distributed optimizer's buckets on its GPU."),
-DOUBLE("optimizer.clip_grad", "1.0", 0.0, 1e18, optimizer.clip_grad,
+DOUBLE("optimizer.clip_grad", "1.0", 0.0, ME_OPTION_REAL_MAX, optimizer.clip_grad,
     "Norm that gradients are clipped to; 0 does not clip."),
 ME_STEP_OPTIONS
 BOOL("optimizer.decoupled_lr", "false", optimizer.decoupled_lr,

@@ -25,6 +25,9 @@ typedef enum me_option_type {
     ME_OPTION_STRING  /**< text in an array of the job */
 } me_option_type;
 
+/** As a decimal number's bound: there is none but the type's. */
+#define ME_OPTION_REAL_MAX 1e308
+
 /** One option. Everything that memest says of it comes from here. */
 typedef struct me_option {
     const char *name; /**< dotted, `parallel.tensor` */

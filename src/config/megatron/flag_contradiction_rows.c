@@ -279,6 +279,16 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
      .with = "--accumulate-allreduce-grads-in-fp32"},
     {"--verify-integrity",
      .with = "--ckpt-format=torch|torch_dcp|fsdp_dtensor"},
+    /* core/optimizer_param_scheduler.py */
+    {"--lr-decay-style=WSD", .also = "--train-iters", .without = "--skip-train",
+     .needs = "--lr-wsd-decay-iters"},
+    {"--lr-decay-style=WSD", .also = "--train-samples",
+     .without = "--skip-train", .needs = "--lr-wsd-decay-samples"},
+    {"--override-opt_param-scheduler", .without = "--skip-train",
+     .with = "--use-checkpoint-opt_param-scheduler"},
+    /* moe/router.py */
+    {"--moe-aux-loss-coeff<0", .also = "--num-experts",
+     .with = "--moe-router-load-balancing-type=sinkhorn"},
     /* gpt_builders.py, gpt_layer_specs.py */
     {"--qk-l2-norm", .with = "--multi-latent-attention"},
     {"--transformer-impl=inference_optimized",

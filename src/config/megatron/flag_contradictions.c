@@ -54,27 +54,31 @@ static bool number_of(const me_flag_uses *uses, const char *flag, double *out)
     return is_there;
 }
 
-/** `--flag`, `--flag=a|b`, `--flag>0`, `--flag<0` or `--flag~text`. */
+/** `--flag`, `--flag=a|b`, `--flag>0`, `--flag<0` or `--flag~text`; not that behind
+ *  a `!`. */
 static bool part_holds(const me_flag_uses *uses, const char *part,
                        size_t length)
 {
+    const bool is_negated = *part == '!';
+    part += is_negated;
+    length -= is_negated;
     char text[160];
     double value = 0;
     (void)snprintf(text, sizeof text, "%.*s", (int)length, part);
     char *sign = text + strcspn(text, "<>~");
     const char kind = *sign;
     if (kind == '\0') {
-        return me_flag_needs_hold(uses, text);
+        return me_flag_needs_hold(uses, text) != is_negated;
     }
     *sign = '\0';
     if (kind == '~') {
         const me_flag_use *use = me_flag_use_find(uses, text);
-        return use != NULL && use->n_values == 1 &&
-               strstr(use->values[0], sign + 1) != NULL;
+        return (use != NULL && use->n_values == 1 &&
+                strstr(use->values[0], sign + 1) != NULL) != is_negated;
     }
     const double to = strtod(sign + 1, NULL);
-    return number_of(uses, text, &value) &&
-           (kind == '>' ? value > to : value < to);
+    return (number_of(uses, text, &value) &&
+            (kind == '>' ? value > to : value < to)) != is_negated;
 }
 
 /** The first condition of a list that holds; NULL: none does. */
@@ -194,12 +198,16 @@ typedef enum relation {
     BELOW
 } relation;
 
+/** A loss scale that changes. */
+#define DYNAMIC "--fp16&!--loss-scale>0"
+
 static const struct {
     const char *when; /**< NULL: always */
     const char *flag;
     relation relation;
-    const char *other; /**< NULL: the number */
-    double number;     /**< also if the other flag is not given; < 0: nothing
+    const char
+        *other;    /**< the first of these that is given; NULL: the number */
+    double number; /**< also if the other flag is not given; < 0: nothing
                             is asked then */
 } numbers[] = {
     {NULL, "--num-dataset-builder-threads", ABOVE, NULL, 0},
@@ -209,9 +217,8 @@ static const struct {
     {"--save", "--save-interval", ABOVE, NULL, 0},
     {"--save", "--persistent-save-interval", ABOVE, NULL, 0},
     {"--save", "--save-retain-interval", ABOVE, NULL, 0},
-    {"--save", "--save-retain-interval", MULTIPLE_OF, "--save-interval", -1},
     {"--save", "--save-retain-interval", MULTIPLE_OF,
-     "--persistent-save-interval", -1},
+     "--save-interval --persistent-save-interval", -1},
     {NULL, "--log-memory-interval", MULTIPLE_OF, "--log-interval", 100},
     {"--fim-data", "--fim-rate", ABOVE, NULL, 0},
     {"--fim-data", "--fim-spm-rate", ABOVE, NULL, 0},
@@ -221,6 +228,22 @@ static const struct {
     {NULL, "--moe-shared-expert-intermediate-size", ABOVE, NULL, 0},
     {"!--moe-flex-dispatcher-num-sms", "--moe-deepep-num-sms", EQUAL_TO,
      "--moe-hybridep-num-sms", -1},
+    {"--num-experts", "--moe-input-jitter-eps", ABOVE, NULL, 0},
+    // OptimizerParamScheduler (core/optimizer_param_scheduler.py)
+    {"--train-iters&!--skip-train", "--lr-decay-iters", ABOVE, NULL, 0},
+    {"--train-samples&!--skip-train", "--lr-decay-samples", ABOVE, NULL, 0},
+    {"--train-iters&!--skip-train", "--lr-warmup-iters", BELOW,
+     "--lr-decay-iters --train-iters", -1},
+    {"--train-samples&!--skip-train", "--lr-warmup-samples", BELOW,
+     "--lr-decay-samples --train-samples", -1},
+    {"!--skip-train", "--lr-warmup-fraction", BELOW, NULL, 1},
+    {"!--skip-train", "--min-lr", AT_LEAST, NULL, 0},
+    {"!--skip-train", "--lr-warmup-init", AT_MOST, "--lr", -1},
+    // DynamicGradScaler (core/optimizer/grad_scaler.py)
+    {DYNAMIC, "--min-loss-scale", ABOVE, NULL, 0},
+    {DYNAMIC, "--initial-loss-scale", AT_LEAST, "--min-loss-scale", 1},
+    {DYNAMIC, "--loss-scale-window", ABOVE, NULL, 0},
+    {DYNAMIC, "--hysteresis", ABOVE, NULL, 0},
     {"--experimental-attention-variant=gated_delta_net",
      "--linear-num-value-heads", MULTIPLE_OF, "--linear-num-key-heads", 16},
 };
@@ -248,6 +271,21 @@ static bool is_related(double value, relation asked, double to)
     return true;
 }
 
+/** The number of the first of some flags that is given, which is named. */
+static bool number_of_first(const me_flag_uses *uses, const char *flags,
+                            char name_out[CONDITION_BYTES], double *out)
+{
+    size_t length = 0;
+    for (const char *at = me_name_next(&flags, &length); at != NULL;
+         at = me_name_next(&flags, &length)) {
+        (void)snprintf(name_out, CONDITION_BYTES, "%.*s", (int)length, at);
+        if (number_of(uses, name_out, out)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static me_status check_number(size_t i, const me_flag_uses *uses, me_diag *diag)
 {
     double value = 0;
@@ -256,16 +294,17 @@ static me_status check_number(size_t i, const me_flag_uses *uses, me_diag *diag)
         !number_of(uses, numbers[i].flag, &value)) {
         return ME_OK;
     }
-    if (!number_of(uses, numbers[i].other, &to) && to < 0) {
+    const bool has_other = numbers[i].other != NULL;
+    char other[CONDITION_BYTES] = "";
+    if (has_other && !number_of_first(uses, numbers[i].other, other, &to) &&
+        to < 0) {
         return ME_OK;
     }
-    const bool has_other = numbers[i].other != NULL;
     return is_related(value, numbers[i].relation, to)
                ? ME_OK
                : me_fail(diag, ME_ERR_CONFIG, "%s %g: must be %s %s%s%g",
                          numbers[i].flag, value,
-                         relation_texts[numbers[i].relation],
-                         has_other ? numbers[i].other : "",
+                         relation_texts[numbers[i].relation], other,
                          has_other ? ", " : "", to);
 }
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/megatron/flag_reals.h"
 #include "config/megatron/megatron_yaml.h"
 
 #include <stdio.h>
@@ -28,16 +29,6 @@ static const char *bucket_size_of(const char *value)
     return me_parse_u64(value, &numel) == ME_OK && numel == 0 ? "1" : value;
 }
 
-/** Gradients are clipped where the limit is above 0, which not-a-number is not;
- *  under an infinite one their norm is taken all the same. */
-static const char *clip_grad_of(const char *value)
-{
-    if (strcmp(value, "inf") == 0) {
-        return "1e18";
-    }
-    return value[0] == '-' || strcmp(value, "nan") == 0 ? "0" : value;
-}
-
 /** dist_muon is muon with the distributed optimizer, which me_megatron_settle()
  *  turns on. */
 static const char *optimizer_of(const char *value)
@@ -51,7 +42,6 @@ static const struct {
     const char *(*value)(const char *value);
 } meanings[] = {
     {"--ddp-bucket-size", bucket_size_of},
-    {"--clip-grad", clip_grad_of},
     {"--optimizer", optimizer_of},
 };
 
@@ -62,7 +52,10 @@ static const char *value_of(const me_flag_use *use)
             return meanings[i].value(use->values[0]);
         }
     }
-    return use->values[0];
+    const me_option *option = me_option_find(use->flag.rule->option);
+    return option == NULL
+               ? use->values[0]
+               : me_flag_real(use->name, use->values[0], option->max);
 }
 
 /** Can the option take the value? Values that the flag's own check let pass

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/parse.h"
+#include "base/python_number.h"
 #include "config/megatron/megatron_rules.h"
 #include "parallel/expert_buffers.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,6 +66,19 @@ static void track(me_moe_options *moe, int balancing, bool is_only)
     }
 }
 
+/** What Python's float() takes: there is a loss where it is above 0. */
+static bool read_coefficient(const char *word, double *out)
+{
+    me_str text = {0};
+    const bool is_number = me_parse_double(word, out) == ME_OK;
+    const bool is_other = !is_number && me_python_not_finite(word, &text);
+    if (is_other) {
+        *out = strcmp(me_str_text(&text), "inf") == 0 ? DBL_MAX : 0.0;
+    }
+    me_str_fini(&text);
+    return is_number || is_other;
+}
+
 void me_config_derive_router(me_moe_options *moe)
 {
     char word[WORD_BYTES];
@@ -78,7 +93,7 @@ void me_config_derive_router(me_moe_options *moe)
         int balancing = 0;
         double coefficient = is_only ? moe->aux_loss_coeff : 0.0;
         numbers = numbers == NULL ? NULL : next_word(numbers, number);
-        if (numbers != NULL && me_parse_double(number, &coefficient) != ME_OK) {
+        if (numbers != NULL && !read_coefficient(number, &coefficient)) {
             coefficient = 0.0; // refused by check_coefficients()
         }
         (void)find_balancing(word, &balancing);
@@ -128,10 +143,9 @@ static me_status check_coefficients(const me_config *config, me_diag *diag)
     const int numbers = count_words(m->aux_loss_coeffs);
     const char *at = m->aux_loss_coeffs;
     while ((at = next_word(at, word)) != NULL) {
-        if (me_parse_double(word, &coefficient) != ME_OK || coefficient < 0) {
+        if (!read_coefficient(word, &coefficient)) {
             return me_fail(diag, ME_ERR_CONFIG,
-                           "moe.aux_loss_coeffs = %s: '%s' must be a number "
-                           "of at least 0",
+                           "moe.aux_loss_coeffs = %s: '%s' must be a number",
                            m->aux_loss_coeffs, word);
         }
     }

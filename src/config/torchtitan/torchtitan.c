@@ -97,17 +97,31 @@ static bool is_neutral(const me_titan_rule *rule, const char *text)
            me_words_have(rule->neutral, strlen(rule->neutral), text);
 }
 
+/** Gradients are clipped under a limit that is no number of ours as under a large
+ *  one. @return @p text, or what stands for it */
+static const char *finite(const char *text)
+{
+    me_str number = {0};
+    const bool is_one = me_python_not_finite(text, &number);
+    const bool is_negative = me_str_text(&number)[0] == '-';
+    me_str_fini(&number);
+    return !is_one ? text : is_negative ? "-1e300" : "1e300";
+}
+
 static me_status use(me_titan_job *job, const me_titan_rule *rule,
                      me_toml_type type, const me_titan_value *value)
 {
     me_config *c = job->config;
     switch (rule->use) {
     case ME_TITAN_SETS: {
-        const char *what = misfit(rule, type, value->text);
+        me_titan_value taken = *value;
+        taken.text =
+            type == ME_TOML_DECIMAL ? finite(value->text) : value->text;
+        const char *what = misfit(rule, type, taken.text);
         if (what != NULL) {
             return me_titan_fail(job, ME_ERR_CONFIG, value, what);
         }
-        job->values[rule->field] = *value;
+        job->values[rule->field] = taken;
         return me_flag_list_add(c, &c->modelled, value->name, NULL, job->diag);
     }
     case ME_TITAN_NO_EFFECT: break;
@@ -291,10 +305,11 @@ static char *copy_value(me_arena *arena, const me_titan_rule *rule,
                         const char *value)
 {
     me_str number = {0};
-    const bool is_number =
-        rule != NULL &&
-        ((rule->type == ME_TOML_WHOLE && me_python_int(value, &number)) ||
-         (rule->type == ME_TOML_DECIMAL && me_python_float(value, &number)));
+    const bool is_decimal = rule != NULL && rule->type == ME_TOML_DECIMAL;
+    value = is_decimal ? finite(value) : value;
+    const bool is_number = (rule != NULL && rule->type == ME_TOML_WHOLE &&
+                            me_python_int(value, &number)) ||
+                           (is_decimal && me_python_float(value, &number));
     char *copy =
         me_str_status(&number) != ME_OK
             ? NULL

@@ -3,7 +3,7 @@
 #include "app/command.h"
 #include "support/test.h"
 
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,12 +18,14 @@
 /** The exit code of a command, whose error is @p diag. */
 static int run(const char *const *words, size_t n, me_diag *diag)
 {
-    char *argv[40];
+    char text[40][64];
+    char *argv[COUNT_OF(text)];
     me_transport *transport = NULL;
     *diag = (me_diag){.status = ME_OK};
     assert_true(n < COUNT_OF(argv));
     for (size_t i = 0; i < n; i++) {
-        argv[i] = (char *)(uintptr_t)words[i];
+        argv[i] = text[i];
+        (void)snprintf(text[i], sizeof text[i], "%s", words[i]);
     }
     argv[n] = NULL;
     assert_int_equal(me_transport_local_create(&transport), ME_OK);

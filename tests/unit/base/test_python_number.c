@@ -69,6 +69,11 @@ static void test_python__not_finite(void **state)
     expect_not_finite("nan1", NULL);
     expect_not_finite("--inf", NULL);
     expect_not_finite("1e5", NULL);
+    expect_not_finite("1e400", "inf");
+    expect_not_finite(" -1_0e3_99 ", "-inf");
+    expect_not_finite("1e99999999999", "inf");
+    expect_not_finite("1.7976931348623157e308", NULL);
+    expect_not_finite("1e-400", NULL);
 }
 
 int main(void)

@@ -52,6 +52,23 @@ static void test_yaml_number__as_pyyaml(void **state)
     }
 }
 
+static void test_yaml__not_finite(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {".inf", "inf"}, {"+.Inf", "inf"},    {"-.INF", "-inf"},
+        {".NaN", "nan"}, {"-.nan", NULL},     {".iNF", NULL},
+        {"inf", NULL},   {".infinity", NULL}, {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *said = me_yaml_not_finite(cases[i][0]);
+        assert_int_equal(said == NULL, cases[i][1] == NULL);
+        if (said != NULL) {
+            assert_string_equal(said, cases[i][1]);
+        }
+    }
+}
+
 static me_status parse(const char *text, char value_out[64], me_diag *diag)
 {
     me_yaml yaml = {.count = 0};
@@ -174,6 +191,7 @@ static void test_yaml_text__truth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_yaml__not_finite),
         cmocka_unit_test(test_yaml_number__as_pyyaml),
         cmocka_unit_test(test_yaml_text__reads),
         cmocka_unit_test(test_yaml_text__refuses),

@@ -45,9 +45,10 @@ static inline int append_words(char *text, const char *taken,
 }
 
 /** The base on eight ranks with flags more, a variable before it, and a flag less;
- *  "": none. */
-static inline me_status read_job(const char *added, const char *variable,
-                                 const char *taken, me_diag *diag)
+ *  "": none. @param config_out  the caller's, whatever the status */
+static inline me_status make_job(const char *added, const char *variable,
+                                 const char *taken, me_diag *diag,
+                                 me_config **config_out)
 {
     char first[512];
     char second[512];
@@ -67,6 +68,16 @@ static inline me_status read_job(const char *added, const char *variable,
     if (status == ME_OK) {
         status = me_config_finish(config, 8, diag);
     }
+    *config_out = config;
+    return status;
+}
+
+/** Is it a job? */
+static inline me_status read_job(const char *added, const char *variable,
+                                 const char *taken, me_diag *diag)
+{
+    me_config *config = NULL;
+    const me_status status = make_job(added, variable, taken, diag, &config);
     me_config_destroy(config);
     return status;
 }
