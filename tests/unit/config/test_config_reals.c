@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Real numbers that Python's float() takes, and which of them Megatron-LM asks for. */
+/* Real numbers that Python's float() takes, and what Megatron-LM asks of them. */
 #include "command_job.h"
 
 #define EXPERTS                                                                 \

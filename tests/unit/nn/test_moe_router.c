@@ -92,8 +92,8 @@ static void test_router__z_loss(void **state)
                     "+192 -240 -192 +160 -160 -160"});
 }
 
-/* Random logits and a bias of each expert, which is made anew; below 0 it stays from
- * the first time. */
+/* Random logits and a bias of each expert, which is made anew; below 0 it stays
+ * from the first time. */
 static void test_router__forced_bias(void **state)
 {
     (void)state;
