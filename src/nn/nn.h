@@ -135,6 +135,7 @@ typedef struct me_nn {
                                       likewise */
     const me_routing *routing;    /**< who gets how many tokens; borrowed */
     int32_t chunk;                /**< that is being built */
+    bool is_evaluating;           /**< module.eval() */
     bool is_loss_parallel;        /**< runs in PyTorch's loss_parallel() */
     struct me_weight_gradients
         *weights; /**< where split backwards keep theirs; NULL:

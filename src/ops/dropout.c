@@ -167,3 +167,10 @@ me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
     me_drop(e, mask);
     return me_output(e, node, y);
 }
+
+me_tensor *me_fused_add_in_place(me_engine *e, me_tensor *x,
+                                 me_tensor *residual)
+{
+    me_op_launch(e, &fused_op, ME_TENSORS(x, residual), x);
+    return x;
+}

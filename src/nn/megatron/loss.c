@@ -154,6 +154,8 @@ static me_tensor *op_by_op(me_nn *nn, me_node *node, me_tensor *logits,
     me_drop(e, predicted);
     me_drop(e, sum_exp);
     me_drop(e, joined);
+    me_drop(e, masked); // without a tape a tuple goes from its end
+    me_drop(e, mask);
     me_leave(e, frame, loss);
     me_grad_enable(e, grad);
     return me_output(e, node, loss);
@@ -257,6 +259,8 @@ static me_tensor *fused_cross_entropy(me_nn *nn, me_tensor *logits,
     me_save(e, node, FUSED_SAVED_TARGET, masked);
     me_drop(e, maximum);
     me_drop(e, joined);
+    me_drop(e, masked);
+    me_drop(e, mask);
     me_leave(e, frame, loss);
     me_grad_enable(e, grad);
     return me_output(e, node, loss);

@@ -4,11 +4,10 @@
 #include "nn/megatron/backend.h"
 #include "nn/megatron/cpu_offload.h"
 #include "nn/megatron/cpu_offload_v1.h"
+#include "nn/megatron/residual.h"
 #include "nn/megatron/te_fp8_state.h"
-#include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
-#include "tensor/launch.h"
 
 static me_tensor *run_norm(const me_section *section, me_tensor *const *inputs)
 {
@@ -113,35 +112,6 @@ void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer)
     fini_sublayer(e, &layer->mlp);
 }
 
-/** residual + dropout(x + bias); the tape is on even under recomputation. */
-static me_tensor *bias_dropout_add(me_nn *nn, me_tensor *x, me_parameter *bias,
-                                   me_tensor *residual)
-{
-    me_engine *e = nn->e;
-    const double p = nn->config->model.hidden_dropout;
-    const bool grad = me_grad_enable(e, true);
-    const me_frame frame = me_enter(e);
-    me_tensor *out = NULL;
-    me_launch_host(e, ME_HOST_RESIDUAL);
-    if (nn->config->train.bias_dropout_fusion &&
-        nn->config->train.torch_compile) {
-        out = me_fused_bias_dropout_add(
-            e, x, bias == NULL ? NULL : bias->tensor, residual, p);
-    } else {
-        if (bias != NULL) {
-            x = me_add(e, x, bias->tensor);
-        }
-        me_tensor *dropped = me_dropout(e, x, p);
-        out = me_add(e, residual, dropped);
-        if (dropped != x) {
-            me_drop(e, dropped);
-        }
-    }
-    me_leave(e, frame, out);
-    me_grad_enable(e, grad);
-    return out;
-}
-
 /** A norm whose output is run again for the backward, or is not. */
 static me_tensor *layernorm(me_nn *nn, const me_section *section, me_tensor *x,
                             me_output_checkpoint **checkpoint_out)
@@ -191,8 +161,11 @@ static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
         y = me_rebind(nn->e, y, me_norm_forward(nn, &sublayer->post_norm, y));
     }
     me_tensor *out =
-        bias_dropout_add(nn, y, sublayer->mixer->bias(sublayer->self), x);
+        me_bias_dropout_add(nn, y, sublayer->mixer->bias(sublayer->self), x);
     out = me_rebind(nn->e, out, me_offload_commit(nn, &group, out, 1, &x));
+    if (nn->is_evaluating && sublayer->norm_group == ME_OFFLOAD_MLP_NORM) {
+        out = me_viewless_residual(nn, out);
+    }
     if (group.is_on && group.module == ME_OFFLOAD_MLP_NORM) {
         out = me_rebind(nn->e, out, me_make_viewless(nn->e, out));
     }
@@ -223,7 +196,7 @@ me_tensor *me_layer_mlp_norm(me_nn *nn, const me_transformer_layer *layer,
 
 me_tensor *me_layer_add_residual(me_nn *nn, me_tensor *x, me_tensor *residual)
 {
-    return bias_dropout_add(nn, x, NULL, residual);
+    return me_bias_dropout_add(nn, x, NULL, residual);
 }
 
 /** Which sub-layers of a layer run. */
@@ -280,6 +253,14 @@ static me_tensor *run_with_graph(me_nn *nn, const me_transformer_layer *layer,
     return me_leave(nn->e, frame, now[0]);
 }
 
+/** Transformer Engine's graphs are of training alone. */
+static bool runs_graph(const me_nn *nn, const me_transformer_layer *layer)
+{
+    return layer->graph != NULL &&
+           !(nn->is_evaluating &&
+             nn->config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE);
+}
+
 me_tensor *me_transformer_layer_forward(me_nn *nn,
                                         const me_transformer_layer *layer,
                                         me_tensor *x, me_tensor *mask,
@@ -294,7 +275,7 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
     const me_frame frame = me_enter(e);
     x = me_pre_forward(layer->hooks, x);
     me_tensor *const inputs[ME_GRAPH_INPUTS] = {x, mask, angles};
-    me_tensor *y = layer->graph == NULL
+    me_tensor *y = !runs_graph(nn, layer)
                        ? run_parts(nn, layer, (parts){true, true}, inputs)
                        : run_with_graph(nn, layer, inputs);
     y = me_post_forward(layer->hooks, y);
@@ -453,8 +434,9 @@ me_tensor *me_transformer_block_forward(me_nn *nn, me_transformer_block *block,
                        : run_section(&all, inputs);
     me_fp8_exit(nn, &before);
     if (block->has_final_layernorm) {
-        y = me_make_viewless(e,
-                             me_norm_forward(nn, &block->final_layernorm, y));
+        y = me_rebind_own(e, y, inputs[0],
+                          me_norm_forward(nn, &block->final_layernorm, y));
+        y = me_make_viewless(e, y);
     }
     if (!block->pre_process && !block->has_final_layernorm &&
         block->num_layers == 0) {
