@@ -44,6 +44,7 @@ typedef enum memest_phase {
     MEMEST_PHASE_GRADIENT_REDUCTION,
     MEMEST_PHASE_OPTIMIZER,
     MEMEST_PHASE_OTHER,
+    MEMEST_PHASE_EVALUATION, /**< forwards alone, between iterations */
     MEMEST_PHASE_COUNT
 } memest_phase;
 

@@ -234,7 +234,8 @@ me_status me_job_finish(const me_cli *cli, int32_t num_processes,
 {
     me_status status = me_config_finish(config, num_processes, diag);
     status = name_file(cli, status, diag);
-    const int32_t n = me_config_iterations(config, config->train.iterations);
+    const int32_t n = me_config_iterations(config, config->train.iterations) +
+                      (config->train.evaluates ? 1 : 0);
     if (status == ME_OK && cli->iteration >= n) {
         status = me_fail(diag, ME_ERR_CONFIG,
                          "--iteration %d: iterations 0 to %d are run",

@@ -4,6 +4,7 @@
 #include "base/json_text.h"
 #include "base/str.h"
 #include "diff/profile_read.h"
+#include "model/event.h"
 
 #include <string.h>
 
@@ -57,16 +58,33 @@ static void read_points(me_profile_rank *rank, const json_t *points)
     }
 }
 
-/** How many end, by the last point's name, `iter1_end`. 0: it says none */
+/** How many end, by the last of such names, `iter1_end`: what a job does after it
+ *  has other ones. 0: it says none */
 static uint32_t count_iterations(const json_t *points)
 {
     static const char begin[] = "iter";
-    const size_t n = json_array_size(points);
-    const char *name = json_string_value(
-        json_object_get(json_array_get(points, n == 0 ? 0 : n - 1), "name"));
-    return name != NULL && strncmp(name, begin, sizeof begin - 1) == 0
-               ? me_profile_iterations(name + sizeof begin - 1)
-               : 0;
+    for (size_t n = json_array_size(points); n > 0; n--) {
+        const char *name = json_string_value(
+            json_object_get(json_array_get(points, n - 1), "name"));
+        if (name != NULL && strncmp(name, begin, sizeof begin - 1) == 0) {
+            return me_profile_iterations(name + sizeof begin - 1);
+        }
+    }
+    return 0;
+}
+
+/** Of the last iteration of training; NULL: there is none. */
+static const json_t *last_iteration(const json_t *iterations)
+{
+    for (size_t n = json_array_size(iterations); n > 0; n--) {
+        const json_t *it = json_array_get(iterations, n - 1);
+        const char *phase = json_string_value(json_object_get(it, "phase"));
+        if (phase == NULL ||
+            strcmp(phase, me_phase_name(ME_PHASE_EVALUATION)) != 0) {
+            return it;
+        }
+    }
+    return NULL;
 }
 
 /** Where a rank has its requested peak, which may be in the first iteration: of
@@ -108,10 +126,8 @@ static me_status read_categories(me_profile_rank *rank, const json_t *peak)
 /** Of the last iteration. */
 static me_status read_phases(me_profile_rank *rank, const json_t *iterations)
 {
-    const size_t n = json_array_size(iterations);
     const json_t *phases =
-        n == 0 ? NULL
-               : json_object_get(json_array_get(iterations, n - 1), "phases");
+        json_object_get(last_iteration(iterations), "phases");
     me_status status = ME_OK;
     uint64_t bytes = 0;
     for (size_t i = 0; status == ME_OK && i < json_array_size(phases); i++) {

@@ -38,7 +38,8 @@ extern "C" {
     X(ME_PHASE_RECOMPUTE, "recompute")                                         \
     X(ME_PHASE_GRADIENT_REDUCTION, "gradient_reduction")                       \
     X(ME_PHASE_OPTIMIZER, "optimizer")                                         \
-    X(ME_PHASE_OTHER, "other")
+    X(ME_PHASE_OTHER, "other")                                                 \
+    X(ME_PHASE_EVALUATION, "evaluation")
 
 /** X(constant, name): the collectives, named as NCCL names them. */
 #define ME_COLLECTIVE_LIST(X)                                                  \

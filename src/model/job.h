@@ -235,6 +235,9 @@ typedef struct me_train_config {
     uint64_t global_batch_size;
     uint64_t eval_micro_batch_size;  /**< 0: as in training */
     uint64_t eval_global_batch_size; /**< 0: as in training */
+    uint64_t eval_iters;  /**< of one evaluation; 0: the job has none */
+    bool full_validation; /**< as many as the data has */
+    bool evaluates;       /**< derived: at the latest when the job ends */
     bool decrease_batch_size_if_needed;
     int32_t num_microbatches; /**< derived */
     int32_t iterations;       /**< that are simulated */
@@ -451,6 +454,25 @@ static inline int32_t me_config_iterations(const me_config *config,
     const int32_t n =
         config->train.first_steps_overflow ? 2 * iterations : iterations;
     return iterations > 1 && n < captured ? captured : n;
+}
+
+/** Samples of a forward of evaluation. Local. */
+static inline uint64_t me_config_eval_micro_batch(const me_config *config)
+{
+    const me_train_config *t = &config->train;
+    return t->eval_micro_batch_size != 0 ? t->eval_micro_batch_size
+                                         : t->micro_batch_size;
+}
+
+/** Forwards of an iteration of evaluation. Local. */
+static inline uint64_t me_config_eval_microbatches(const me_config *config)
+{
+    const me_train_config *t = &config->train;
+    const uint64_t samples =
+        me_config_eval_micro_batch(config) * (uint64_t)config->parallel.data;
+    return (t->eval_global_batch_size != 0 ? t->eval_global_batch_size
+                                           : t->global_batch_size) /
+           samples;
 }
 
 #endif /* MEMEST_MODEL_JOB_H */

@@ -11,6 +11,8 @@ static void get_iteration(const void *row, me_str *cell)
     const me_iteration_result *it = row;
     if (it->iteration == ME_SETUP_ITERATION) {
         me_str_append(cell, "set-up");
+    } else if (me_is_evaluation(it)) {
+        me_str_append(cell, "evaluation");
     } else {
         me_str_printf(cell, "%d", (int)it->iteration);
     }

@@ -2,6 +2,9 @@
 #include "track/result.h"
 
 #include "base/alloc.h"
+#include "model/event.h"
+
+#include <string.h>
 
 /** A result of the largest known models takes some MiB. */
 static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
@@ -40,12 +43,22 @@ me_rank_result_iteration(const me_rank_result *result, int32_t iteration)
     return NULL;
 }
 
+bool me_is_evaluation(const me_iteration_result *iteration)
+{
+    const char *phase = iteration->peak.phase;
+    return phase != NULL &&
+           strcmp(phase, me_phase_name(ME_PHASE_EVALUATION)) == 0;
+}
+
 const me_peak_result *me_rank_result_peak(const me_rank_result *result)
 {
     const me_peak_result *peak = NULL;
     for (uint32_t i = 0; i < result->n_iterations; i++) {
-        if (result->iterations[i].iteration <= ME_STEADY_ITERATION) {
-            peak = &result->iterations[i].peak;
+        const me_iteration_result *it = &result->iterations[i];
+        if (it->iteration <= ME_STEADY_ITERATION ||
+            (me_is_evaluation(it) && peak != NULL &&
+             it->peak.requested_bytes > peak->requested_bytes)) {
+            peak = &it->peak;
         }
     }
     return peak;

@@ -229,9 +229,13 @@ me_rank_result *me_rank_result_create(void);
 /** Give back; NULL is allowed. Local. */
 void me_rank_result_destroy(me_rank_result *result);
 
+/** Is it no iteration of training, but an evaluation? Local. */
+bool me_is_evaluation(const me_iteration_result *iteration);
+
 /**
  * The peak of the steady iteration, or of the last one before it if the job
- * never got there; NULL if there is none at all. Borrowed. Local.
+ * never got there; of the evaluation, where that takes more; NULL if there is
+ * none at all. Borrowed. Local.
  */
 const me_peak_result *me_rank_result_peak(const me_rank_result *result);
 

@@ -213,14 +213,16 @@ bool me_point_keeps_peaks(const char *name)
 /**
  * A named moment. An iteration runs from its own "begin" point, where there is
  * one, to its "end"; points inside a forward do not reset the peaks. Those of
- * iterations that repeat the steady one are not kept.
+ * iterations that repeat the steady one are not kept; an evaluation is one more.
  */
 static void on_point(me_tracker *t, const me_event *event)
 {
     const char *name = event->name == NULL ? "" : event->name;
     const bool is_iteration = strncmp(name, "iter", 4) == 0;
+    const bool is_evaluation = strcmp(name, "evaluated") == 0;
+    const bool is_saved = strcmp(name, "checkpoint_saved") == 0;
     close_span(t);
-    if (event->iteration <= ME_STEADY_ITERATION) {
+    if (event->iteration <= ME_STEADY_ITERATION || is_evaluation || is_saved) {
         add_point(t, name);
     }
     if (!me_point_keeps_peaks(name)) {
@@ -234,7 +236,7 @@ static void on_point(me_tracker *t, const me_event *event)
         } else {
             begin_iteration(t, event->iteration);
         }
-    } else if (is_iteration && me_ends_with(name, "_end")) {
+    } else if ((is_iteration && me_ends_with(name, "_end")) || is_evaluation) {
         me_tracker_close_iteration(t);
     }
 }

@@ -157,6 +157,23 @@ static me_status check_pipeline(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** _CudaGraphRunner.replay_graph_capture(): "CUDA graph argument mismatch", since
+ *  an evaluation replays the graphs of training. */
+static me_status check_evaluation(const me_config *config, me_diag *diag)
+{
+    const uint64_t samples = me_config_eval_micro_batch(config);
+    return is_impl(config, ME_CUDA_GRAPH_LOCAL) && config->train.evaluates &&
+                   samples != config->train.micro_batch_size
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "train.eval_micro_batch_size = %llu must be "
+                         "train.micro_batch_size = %llu with "
+                         "train.cuda_graph_impl = local, whose graphs an "
+                         "evaluation replays",
+                         (unsigned long long)samples,
+                         (unsigned long long)config->train.micro_batch_size)
+               : ME_OK;
+}
+
 /** CheckpointFunction.backward(): "Checkpointing is not compatible with .grad()",
  *  by which a layer is warmed up; and TransformerConfig: what is captured draws
  *  no random numbers anew. */
@@ -291,15 +308,8 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_graph_rules[] = {
-    check_modules,
-    check_experts,
-    check_full_recompute,
-    check_nan,
-    check_pipeline,
-    check_recompute,
-    check_offloaded_layers,
-    check_offloaded_modules,
-    check_segments,
-    check_modelled,
-    NULL,
+    check_modules,   check_experts,          check_full_recompute,
+    check_nan,       check_pipeline,         check_evaluation,
+    check_recompute, check_offloaded_layers, check_offloaded_modules,
+    check_segments,  check_modelled,         NULL,
 };

@@ -268,6 +268,8 @@ static void derive_train(me_config *config)
         t->global_batch_size -= t->global_batch_size % samples;
     }
     t->num_microbatches = to_int32(divide(t->global_batch_size, samples));
+    t->evaluates = samples != 0 && (t->eval_iters > 0 || t->full_validation) &&
+                   me_config_eval_microbatches(config) > 0;
     const bool is_bf16 = t->params_dtype == ME_DTYPE_BFLOAT16;
     if (is_bf16) {
         t->accumulate_allreduce_grads_in_fp32 =

@@ -234,13 +234,10 @@ const me_flag_rule me_flags_no_effect[] = {
     {"--no-align-param-gather --ddp-average-in-collective",
      .note = "when parameters are gathered and gradients scaled, both in "
              "place"},
-    {"--eval-iters:i --eval-interval:i --start-eval-at-iter:i "
-     "--validation-set-names:+s",
-     .note = "evaluation runs without a tape, on no larger micro-batches"},
-    {"--eval-global-batch-size:i", .option = "train.eval_global_batch_size",
-     .note = "evaluation runs without a tape, on no larger micro-batches"},
-    {"--full-validation --multiple-validation-sets",
-     .note = "more evaluation, which runs without a tape"},
+    {"--eval-interval:i --start-eval-at-iter:i --validation-set-names:+s",
+     .note = "when a job evaluates besides at its end, and what is printed"},
+    {"--multiple-validation-sets",
+     .note = "evaluations one after the other, each like the first"},
     {"--data-path:*s --phase-transition-iterations:t --split:s "
      "--train-data-path:*s --valid-data-path:*s --test-data-path:*s "
      "--data-args-path:s --per-split-data-args-path:s "

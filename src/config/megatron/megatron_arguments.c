@@ -165,7 +165,6 @@ static void judge(const me_flag_uses *uses, const me_flag_use *use,
     case ME_FLAG_MODELLED: judge_modelled(use, config, v); return;
     case ME_FLAG_NOT_MODELLED:
         if (me_flag_use_is_neutral(use) ||
-            me_megatron_evaluates_less(use, config) ||
             me_megatron_shards_no_more(use, uses)) {
             v->list = &config->no_effect;
             set_note(v, "at this value");

@@ -64,13 +64,6 @@ bool me_flag_needs_hold(const me_flag_uses *uses, const char *needs);
 bool me_flag_use_is_neutral(const me_flag_use *use);
 
 /**
- * Is this --eval-micro-batch-size with no larger micro-batches than training
- * has? Evaluation keeps nothing for a backward, so it takes less then. Local.
- */
-bool me_megatron_evaluates_less(const me_flag_use *use,
-                                const me_config *config);
-
-/**
  * Flags that Megatron-LM itself stops at (flag_contradictions.c). Local.
  *
  * @return ME_OK; ME_ERR_CONFIG naming the flags

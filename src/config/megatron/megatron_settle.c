@@ -11,14 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool me_megatron_evaluates_less(const me_flag_use *use, const me_config *config)
-{
-    uint64_t samples = 0;
-    return strcmp(use->name, "--eval-micro-batch-size") == 0 &&
-           me_parse_u64(use->values[0], &samples) == ME_OK &&
-           samples <= config->train.micro_batch_size;
-}
-
 const char *me_megatron_shard_ranks(const me_flag_use *use,
                                     const me_flag_uses *uses,
                                     uint64_t *ranks_out)

@@ -37,11 +37,6 @@ static bool has_other_window(const me_config *config)
              me_cp_comm_has(&config->parallel, ME_CP_COMM_ALL_GATHER)));
 }
 
-static bool evaluates_more(const me_config *config)
-{
-    return config->train.eval_micro_batch_size > config->train.micro_batch_size;
-}
-
 /** Which learning rate comes first is in their numbers. */
 static bool has_mup_and_decoupled(const me_config *config)
 {
@@ -208,9 +203,6 @@ static const struct {
     const char *note;
     me_effect effect;
 } notes[] = {
-    {"train.eval_micro_batch_size", "--eval-micro-batch-size", evaluates_more,
-     "evaluation with larger micro-batches; training is estimated",
-     ME_HIGHER(ANY)},
     {"model.use_mup", "--use-mup", has_mup_and_decoupled,
      "learning rates of widths beside a decoupled one; the order of parameters "
      "is that without widths'",

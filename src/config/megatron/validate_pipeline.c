@@ -307,31 +307,45 @@ static me_status check_gather_in_step(const me_config *config, me_diag *diag)
                          what);
 }
 
-static me_status check_microbatch_groups(const me_config *config, me_diag *diag)
+/** @param n  micro-batches of @p whose: " of evaluation", or "" */
+static me_status check_groups(const me_config *config, uint64_t n,
+                              const char *whose, me_diag *diag)
 {
     const me_parallel_config *p = &config->parallel;
-    const int32_t n = config->train.num_microbatches;
-    const int32_t group = p->microbatch_group_size;
-    if (p->virtual_pipeline == 1 || !me_config_has_own_schedule(config)) {
-        return ME_OK;
+    const uint64_t group = (uint64_t)p->microbatch_group_size;
+    if (group < (uint64_t)p->pipeline || group > n) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "parallel.microbatch_group_size = %d must be from "
+            "parallel.pipeline = %d to the number of micro-batches%s "
+            "= %llu when interleaved",
+            (int)group, (int)p->pipeline, whose, (unsigned long long)n);
     }
-    if (group < p->pipeline || group > n) {
+    const uint64_t rest = n % group;
+    if (rest != 0 && rest < (uint64_t)p->pipeline) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "parallel.microbatch_group_size = %d must be from "
-                       "parallel.pipeline = %d to the number of micro-batches "
-                       "= %d when interleaved",
-                       (int)group, (int)p->pipeline, (int)n);
-    }
-    const int32_t rest = n % group;
-    if (rest != 0 && rest < p->pipeline) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "%d micro-batches in groups of "
+                       "%llu micro-batches%s in groups of "
                        "parallel.microbatch_group_size = %d leave %d: none or "
                        "at least parallel.pipeline = %d must be left when "
                        "interleaved",
-                       (int)n, (int)group, (int)rest, (int)p->pipeline);
+                       (unsigned long long)n, whose, (int)group, (int)rest,
+                       (int)p->pipeline);
     }
     return ME_OK;
+}
+
+static me_status check_microbatch_groups(const me_config *config, me_diag *diag)
+{
+    if (config->parallel.virtual_pipeline == 1 ||
+        !me_config_has_own_schedule(config)) {
+        return ME_OK;
+    }
+    const me_status status = check_groups(
+        config, (uint64_t)config->train.num_microbatches, "", diag);
+    return status == ME_OK && config->train.evaluates
+               ? check_groups(config, me_config_eval_microbatches(config),
+                              " of evaluation", diag)
+               : status;
 }
 
 static me_status check_schedule(const me_config *config, me_diag *diag)

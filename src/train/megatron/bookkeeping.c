@@ -9,8 +9,9 @@
 /** Timers that report before training (8 bytes each and rank), and the five
  *  of the start-up line. */
 enum {
-    TIMER_BYTES = 8,
-    STARTUP_TIMERS = 5,
+    TIMER_BYTES = 4,
+    STARTUP_TIMERS = 10,
+    DATALOADER_TIMERS = 2,
     DATASET_FLAGS_BYTES = 24
 };
 
@@ -112,15 +113,19 @@ void me_bootstrap_user_buffers(me_trainer *t)
     }
 }
 
+void me_gather_timers(me_trainer *t, uint64_t count)
+{
+    me_temporary(t->e, "timers", world_size(t) * count * TIMER_BYTES);
+    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32, count);
+}
+
 void me_start_up(me_trainer *t)
 {
     me_temporary(t->e, "start_time", 8);
     world_collective(t, ME_COLLECTIVE_ALL_REDUCE, ME_DTYPE_FLOAT64, 1);
     t->start_time = me_keep_scalar(t->e, "start_time", 8);
     me_barriers(t, 3);
-    me_temporary(t->e, "timers", world_size(t) * STARTUP_TIMERS * TIMER_BYTES);
-    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32,
-                     UINT64_C(2) * STARTUP_TIMERS);
+    me_gather_timers(t, STARTUP_TIMERS);
     me_barriers(t, 2);
 }
 
@@ -192,8 +197,7 @@ void me_before_training(me_trainer *t)
         share_dataset_flags(t);
     }
     me_barriers(t, 2);
-    me_temporary(t->e, "timers", TIMER_BYTES * world_size(t));
-    world_collective(t, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_FLOAT32, 2);
+    me_gather_timers(t, DATALOADER_TIMERS);
     me_barriers(t, 2);
 }
 
@@ -217,7 +221,7 @@ void me_validate_scalar(me_trainer *t, uint64_t bytes)
     me_leave(e, frame, NULL);
 }
 
-static bool is_last_stage(const me_trainer *t)
+bool me_has_last_stage(const me_trainer *t)
 {
     for (int32_t i = 0; i < t->spec->n_chunks; i++) {
         if (t->spec->chunks[i].post_process) {
@@ -265,7 +269,7 @@ void me_reduce_losses(me_trainer *t)
     if (t->config->optimizer.log_num_zeros_in_grad) {
         share_statistic(t);
     }
-    if (is_last_stage(t)) {
+    if (me_has_last_stage(t)) {
         average_losses(t);
     }
 }
@@ -386,7 +390,7 @@ void me_log_iteration(me_trainer *t, bool is_skipped)
     me_release(e, t->mean_loss);
     t->mean_loss = t->new_mean_loss;
     t->new_mean_loss = NULL;
-    if (is_last_stage(t) && !is_skipped) {
+    if (me_has_last_stage(t) && !is_skipped) {
         add_to_total(t);
     }
     me_temporary(e, "grad_norm", 4);
@@ -396,7 +400,7 @@ void me_log_iteration(me_trainer *t, bool is_skipped)
     log_router_losses(t);
     me_track_mtp_metrics(t);
     me_barriers(t, 2);
-    if (is_last_stage(t) && !is_skipped && had_logged) {
+    if (me_has_last_stage(t) && !is_skipped && had_logged) {
         reset_total(t, &t->total_loss);
     }
     for (int i = 0; i < ME_ROUTER_LOSSES; i++) {

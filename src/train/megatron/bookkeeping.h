@@ -38,6 +38,13 @@ void me_validate_scalar(struct me_trainer *t, uint64_t bytes);
 void me_reduce_losses(struct me_trainer *t);
 /** load_checkpoint() (load.c), if the job loads one: moments exist from then on. */
 void me_load_checkpoint(struct me_trainer *t);
+/** Times of @p count timers over the world (core/timers.py). */
+void me_gather_timers(struct me_trainer *t, uint64_t count);
+/** Has the rank the model's last stage, whose forward gives the loss? */
+bool me_has_last_stage(const struct me_trainer *t);
+/** evaluate() (evaluation.c), after all iterations, where the job evaluates: the
+ *  point "evaluated". */
+void me_evaluate(struct me_trainer *t);
 /** save_checkpoint() (save.c): the point "checkpoint_saved", where it takes
  *  memory. */
 void me_save_checkpoint(struct me_trainer *t);

@@ -17,6 +17,11 @@ void me_forward_backward_1f1b(struct me_trainer *t);
 void me_forward_backward_interleaved(struct me_trainer *t);
 /** One stage: each backward in turns with the next forward. */
 void me_forward_backward_combined(struct me_trainer *t);
+/** @name Forwards alone, of one chunk a rank, and of several
+ *  @{ */
+void me_forward_only(struct me_trainer *t);
+void me_forward_only_interleaved(struct me_trainer *t);
+/** @} */
 /** Any order: the config's. */
 void me_forward_backward_order(struct me_trainer *t);
 

@@ -35,6 +35,10 @@ static void forward(me_interleaved *l, int32_t k)
                         inputs->items[l->outputs[step.chunk].tail], &tokens);
     me_il_push(&l->outputs[step.chunk], me_retain(y));
     me_release(l->t->e, tokens); // a local of forward_step_helper()
+    if (l->t->nn.is_evaluating) {
+        me_release(l->t->e, me_il_pop(inputs));
+        me_release(l->t->e, me_il_pop(&l->outputs[step.chunk]));
+    }
     me_il_bind(l, &l->output, y);
 }
 
@@ -447,5 +451,17 @@ void me_forward_backward_interleaved(me_trainer *t)
     me_finish_embedding_wgrad(t);
     me_finalize_model_grads(t);
     me_cuda_graphs_create(&t->nn);
+    forget(&l, total);
+}
+
+void me_forward_only_interleaved(me_trainer *t)
+{
+    me_interleaved l = {.t = t, .p = &t->spec->pipeline};
+    if (!make_locals(&l)) {
+        return;
+    }
+    const int32_t steps = me_interleaved_steps(l.p);
+    me_tensor *total = me_keep_scalar(t->e, "total_num_tokens", 4);
+    warm_up(&l, steps, steps);
     forget(&l, total);
 }

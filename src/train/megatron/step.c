@@ -274,7 +274,9 @@ static action begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
                           .chunk = chunk,
                           .microbatch = microbatch}};
     a.before = *me_context_now(e);
-    me_phase_set(e, is_forward ? ME_PHASE_FORWARD : ME_PHASE_BACKWARD);
+    me_phase_set(e, !is_forward           ? ME_PHASE_BACKWARD
+                    : t->nn.is_evaluating ? ME_PHASE_EVALUATION
+                                          : ME_PHASE_FORWARD);
     me_category_set(e, ME_CATEGORY_TEMPORARY);
     me_repeats_begin_action(t, kind, chunk, microbatch);
     me_action_begin(e, me_action_letter(kind), chunk);

@@ -233,6 +233,9 @@ me_status me_megatron_run(me_engine *e, const me_megatron_spec *spec,
     if (me_engine_is_ok(e) && n > 0) {
         me_save_checkpoint(&t);
     }
+    if (me_engine_is_ok(e) && n > 0) {
+        me_evaluate(&t);
+    }
     // What the program still holds at its end is no event of the job.
     const me_status status = me_engine_status(e, NULL);
     me_engine_mute(e);
