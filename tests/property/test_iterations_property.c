@@ -144,7 +144,7 @@ static me_config *job_with(const char *assignments)
         "model.num_layers=8 model.hidden_size=64 model.num_attention_heads=4 "
         "model.seq_length=32 model.vocab_size=100 train.micro_batch_size=2 "
         "train.global_batch_size=16 train.params_dtype=bfloat16 "
-        "train.iterations=4 ";
+        "train.iterations=4 train.eval_iters=0 ";
     char text[1024];
     assert_true((size_t)snprintf(text, sizeof text, "%s%s", small,
                                  assignments) < sizeof text);

@@ -100,11 +100,33 @@ static const char *check_balance(const me_rank_result *result)
                : NULL;
 }
 
+/** An evaluation leaves no more than it found, and is told once, behind all
+ *  iterations. What a stage was sent last has a gradient in training alone. */
+static const char *check_evaluation(const me_rank_result *result)
+{
+    enum {
+        SCALARS = 256
+    };
+
+    const me_point_result *before = point(result, "iter1_end");
+    const me_point_result *after = point(result, "evaluated");
+    const me_iteration_result *last =
+        &result->iterations[result->n_iterations - 1];
+    if (after == NULL || !me_is_evaluation(last) ||
+        last->requested_bytes != after->requested_peak_bytes) {
+        return "the evaluation is missing";
+    }
+    return after->requested_bytes > before->requested_bytes + SCALARS
+               ? "an evaluation does not give back what it took"
+               : NULL;
+}
+
 static const char *check_result(const me_rank_result *result)
 {
     const char *wrong = check_points(result);
     wrong = wrong == NULL ? check_peaks(result) : wrong;
-    return wrong == NULL ? check_balance(result) : wrong;
+    wrong = wrong == NULL ? check_balance(result) : wrong;
+    return wrong == NULL ? check_evaluation(result) : wrong;
 }
 
 static const char *property_results_make_sense(me_random *random)
@@ -291,6 +313,41 @@ static const char *property_in_flight_is_bounded(me_random *random)
                : NULL;
 }
 
+/** What rank 0 takes in an evaluation of micro-batches @p times as large as
+ *  training's, and as many of them. */
+static uint64_t evaluation_peak(const test_sets *s, uint64_t times)
+{
+    test_sets more = *s;
+    for (int i = 0; i < s->count; i++) { /* the copy's own texts */
+        more.list[i] = s->list[i] == s->text[i] ? more.text[i] : s->list[i];
+    }
+    test_job job;
+    test_plan_sets(&job, s);
+    const me_train_config *t = &job.config->train;
+    test_sets_add(&more, "train.eval_micro_batch_size",
+                  (int64_t)(times * t->micro_batch_size));
+    test_sets_add(&more, "train.eval_global_batch_size",
+                  (int64_t)(times * t->global_batch_size));
+    test_job_fini(&job);
+    test_plan_sets(&job, &more);
+    me_rank_result *result = run(&job, 0);
+    const uint64_t peak = point(result, "evaluated")->requested_peak_bytes;
+    me_rank_result_destroy(result);
+    test_job_fini(&job);
+    return peak;
+}
+
+/* Tensors grow with the samples; what does not is the same. */
+static const char *property_evaluation_grows(me_random *random)
+{
+    test_sets s = {.count = 0};
+    test_make_model(random, &s);
+    test_make_grid(random, &s);
+    return evaluation_peak(&s, 3) <= evaluation_peak(&s, 1)
+               ? "an evaluation of larger micro-batches takes no more"
+               : NULL;
+}
+
 enum {
     CASES = 60
 };
@@ -325,6 +382,12 @@ static void test_job__in_flight_is_bounded(void **state)
     me_property_run(property_in_flight_is_bounded, CASES);
 }
 
+static void test_job__evaluation_grows(void **state)
+{
+    (void)state;
+    me_property_run(property_evaluation_grows, CASES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_job__recomputation_saves_less),
         cmocka_unit_test(test_job__tensor_ranks_share_parameters),
         cmocka_unit_test(test_job__in_flight_is_bounded),
+        cmocka_unit_test(test_job__evaluation_grows),
     };
     return cmocka_run_group_tests_name("job", tests, NULL, NULL);
 }

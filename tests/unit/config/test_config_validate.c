@@ -354,6 +354,9 @@ static const char *const rule_cases[][2] = {
     {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
      "train.global_batch_size=1",
      "to the number of micro-batches = 1"},
+    {"parallel.pipeline=2 parallel.virtual_pipeline=2 "
+     "train.global_batch_size=4 train.eval_global_batch_size=1",
+     "to the number of micro-batches of evaluation = 1"},
 };
 
 static void test_validate__rules(void **state)
