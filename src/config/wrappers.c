@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /** clang-format off */
@@ -12,6 +13,34 @@ static const me_wrapper_option env_options[] = {
     {"-i --ignore-environment", 0, ME_WRAPPER_NOTHING},
     {"-u --unset -C --chdir", 1, ME_WRAPPER_NOTHING},
     {"-S --split-string", 1, ME_WRAPPER_COMMAND},
+    {.names = NULL},
+};
+
+/** GNU time's; the shell's keyword has -p alone. */
+static const me_wrapper_option time_options[] = {
+    {"-a --append -p --portability -q --quiet -v --verbose", 0,
+     ME_WRAPPER_NOTHING},
+    {"-f --format -o --output", 1, ME_WRAPPER_NOTHING},
+    {"--help -h --version -V", 0, ME_WRAPPER_ENDS},
+    {.names = NULL},
+};
+
+/** The shell's */
+static const me_wrapper_option exec_options[] = {
+    {"-c -l", 0, ME_WRAPPER_NOTHING},
+    {"-a", 1, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
+static const me_wrapper_option command_options[] = {
+    {"-p", 0, ME_WRAPPER_NOTHING},
+    {"-v -V", 0, ME_WRAPPER_ENDS},
+    {.names = NULL},
+};
+
+static const me_wrapper_option setsid_options[] = {
+    {"-c --ctty -f --fork -w --wait", 0, ME_WRAPPER_NOTHING},
+    {"--help -h --version -V", 0, ME_WRAPPER_ENDS},
     {.names = NULL},
 };
 
@@ -40,18 +69,20 @@ static const me_wrapper_option srun_options[] = {
     {.names = NULL},
 };
 
+/** Open MPI's, MPICH's and Intel MPI's, for which two dashes are one, and PALS'. */
 static const me_wrapper_option mpirun_options[] = {
     {"--help -h --version -V", 0, ME_WRAPPER_ENDS},
     {"-n -np --n --np -c", 1, ME_WRAPPER_RANKS},
     {"-N -ppn --npernode -npernode --ppn -perhost -grr", 1,
      ME_WRAPPER_PER_NODE},
     {"--pernode -pernode", 0, ME_WRAPPER_ONE_PER_NODE},
-    {"--host -host -H --hosts -hosts", 1, ME_WRAPPER_HOSTS},
+    {"--host -host -H --hosts -hosts --hostlist", 1, ME_WRAPPER_HOSTS},
     {"--hostfile -hostfile --machinefile -machinefile --default-hostfile -f", 1,
      ME_WRAPPER_HOST_FILE},
-    {"--rankfile -rankfile -rf", 1, ME_WRAPPER_UNREAD},
+    {"--rankfile -rankfile -rf --npersocket --app --configfile --file", 1,
+     ME_WRAPPER_UNREAD},
     {"--map-by -map-by", 1, ME_WRAPPER_MAP},
-    {"-x", 1, ME_WRAPPER_ASSIGNMENT},
+    {"-x --env --genv", 1, ME_WRAPPER_ASSIGNMENT},
     {"-genv -env", 2, ME_WRAPPER_PAIR},
     {"--mca -mca --gmca -gmca", 2, ME_WRAPPER_PARAMETER},
     {"--pmca --prtemca", 2, ME_WRAPPER_NOTHING},
@@ -60,12 +91,41 @@ static const me_wrapper_option mpirun_options[] = {
      "-tag-output --display-map -display-map --display-allocation -v "
      "--verbose -q --quiet --nolocal -nolocal --bynode --byslot -bynode "
      "--use-hwthread-cpus --merge-stderr-to-stdout -print-rank-map -l "
-     "--enable-recovery --timestamp-output -genvall",
+     "--enable-recovery --timestamp-output -genvall "
+     // Open MPI
+     "--no-oversubscribe --nooverload --noprefix --novm --xml "
+     "--leave-session-attached --debug-daemons --debug-daemons-file "
+     "--debug-devel --do-not-launch --do-not-resolve --bind-to-core "
+     "--bind-to-socket --bind-to-none --bycore --bysocket --disable-recovery "
+     "--continuous --display-devel-map --display-devel-allocation "
+     "--display-topo --display-diffable-map --get-stack-traces "
+     "--report-state-on-timeout --report-child-jobs-separately "
+     "--set-cwd-to-session-dir --keep-fqdn-hostnames --show-progress "
+     "--index-argv-by-rank --preload-binary "
+     // MPICH, Intel MPI
+     "--genvnone --envall --envnone --rr --prepend-rank --ordered-output "
+     "--disable-auto-cleanup --silent-abort --info --enable-x --disable-x "
+     // PALS
+     "--label --line-buffer --transfer --no-transfer --exclusive --no-vni",
      0, ME_WRAPPER_NOTHING},
     {"--bind-to -bind-to --rank-by -rank-by "
      "--prefix -prefix --wdir -wdir --wd -wd --output-filename --timeout "
      "--cpus-per-rank --cpu-set --cpu-list --output --display "
-     "--stdin --path --tune -genvlist -iface -launcher -bootstrap",
+     "--stdin --path --tune -genvlist -iface -launcher -bootstrap "
+     // Open MPI
+     "--cpus-per-proc --am --report-pid --report-uri --report-events "
+     "--forward-signals --runtime-options --stream-buffering --personality "
+     "--dvm --dvm-uri --pset --max-restarts --max-vm-size --ompi-server "
+     "--output-directory --output-proctable --preload-files --tmpdir "
+     "--launch-agent --num-connect-retries "
+     // MPICH, Intel MPI
+     "--envlist --outfile-pattern --errfile-pattern --prepend-pattern "
+     "--membind --binding --rmk --bootstrap-exec --launcher-exec --demux "
+     "--usize --localhost --arch --soft --gpus-per-proc --gpu-subdevs-per-proc "
+     "--pmi-port --hosts-group --topolib "
+     // PALS
+     "-d --depth --cpu-bind --gpu-bind --mem-bind --umask --rlimits --pmi "
+     "--fanout",
      1, ME_WRAPPER_NOTHING},
     {.names = NULL},
 };
@@ -219,7 +279,11 @@ static const me_wrapper_option python_options[] = {
 
 static const me_wrapper wrappers[] = {
     {"env", ME_WRAPPER_PLAIN, env_options},
-    {"nohup exec time setsid command", ME_WRAPPER_PLAIN, no_options},
+    {"nohup", ME_WRAPPER_PLAIN, no_options},
+    {"time", ME_WRAPPER_PLAIN, time_options},
+    {"exec", ME_WRAPPER_PLAIN, exec_options},
+    {"command", ME_WRAPPER_PLAIN, command_options},
+    {"setsid", ME_WRAPPER_PLAIN, setsid_options},
     {"numactl", ME_WRAPPER_PLAIN, numactl_options},
     {"srun", ME_WRAPPER_SRUN, srun_options},
     {"mpirun mpiexec mpiexec.hydra mpirun.openmpi mpiexec.openmpi "
@@ -244,7 +308,12 @@ static const me_wrapper wrappers[] = {
      "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run uv "
      "poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice ionice "
      "chrt stdbuf taskset numawrap xvfb-run ssh pdsh clush pssh ray "
-     "sudo doas su runuser",
+     "sudo doas su runuser pyxis charliecloud hpcrun tau_exec scorep catchsegv "
+     "flock screen tmux parallel-ssh nvidia-docker kubectl oc py-spy gdb "
+     "cuda-gdb valgrind heaptrack compute-sanitizer cuda-memcheck dlprof "
+     "rocprof rocprofv2 rocprofv3 rocprof-sys-run omnitrace-run likwid-pin "
+     "likwid-perfctr hwloc-bind prlimit unbuffer tini dumb-init gosu "
+     "systemd-run cgexec firejail proot nix direnv",
      ME_WRAPPER_FOREIGN, no_options},
 };
 
@@ -342,6 +411,32 @@ static int find_short(const me_wrapper *wrapper, const char *name,
     return count;
 }
 
+/** Open MPI and MPICH take a long name behind one dash or two, which mean the same
+ *  but where a row says otherwise. */
+static const me_wrapper_option *find_dashed(const me_wrapper *wrapper,
+                                            const char *word, size_t length)
+{
+    char other[64];
+    if (wrapper->kind != ME_WRAPPER_MPIRUN || length < 3 ||
+        length + 2 > sizeof other) {
+        return NULL;
+    }
+    const bool is_double = word[1] == '-';
+    (void)snprintf(other, sizeof other, "-%.*s",
+                   (int)length - (is_double ? 2 : 0),
+                   word + (is_double ? 2 : 0));
+    return me_wrapper_option_find(wrapper, other, strlen(other));
+}
+
+/** Can a letter's value stand in its word? Open MPI's and MPICH's long names begin
+ *  as a letter with one would. */
+static bool may_hold_value(const me_wrapper *wrapper, const char *word)
+{
+    return word[1] != '-' && word[1] != '\0' && word[2] != '\0' &&
+           (wrapper->kind != ME_WRAPPER_MPIRUN ||
+            strspn(word + 2, "0123456789") == strlen(word + 2));
+}
+
 bool me_wrapper_is_ambiguous(const me_wrapper *wrapper, const char *word)
 {
     const me_wrapper_option *option = NULL;
@@ -358,11 +453,13 @@ const me_wrapper_option *me_wrapper_option_of(const me_wrapper *wrapper,
     const me_wrapper_option *option =
         me_wrapper_option_find(wrapper, word, length);
     *attached_out = word[length] == '=' ? word + length + 1 : NULL;
+    if (option == NULL) {
+        option = find_dashed(wrapper, word, length);
+    }
     if (option == NULL && find_short(wrapper, word, length, &option) != 1) {
         option = NULL;
     }
-    if (option != NULL || word[1] == '-' || word[1] == '\0' ||
-        word[2] == '\0') {
+    if (option != NULL || !may_hold_value(wrapper, word)) {
         return option;
     }
     option = me_wrapper_option_find(wrapper, word, 2);

@@ -24,7 +24,7 @@ typedef struct around {
 /** By the programs' manuals. What is not here has values that no program is called
  *  as, or is written with `=`. */
 static const around arounds[] = {
-    {"docker podman podman-hpc nerdctl", "run exec compose container create start",
+    {"docker podman podman-hpc nerdctl nvidia-docker", "run exec compose container create start",
      "run exec create start",
      "--add-host --annotation -a --attach --blkio-weight --cap-add --cap-drop "
      "--cgroup-parent --cgroupns --cidfile -c --context --config --cpu-period "
@@ -84,6 +84,13 @@ static const around arounds[] = {
      "-W -We -w -wa -wt"},
     {"xvfb-run", "", "", "-e --error-file -f --auth-file -n --server-num -p "
      "--xauth-protocol -s --server-args -w --wait"},
+    {"kubectl oc", "exec run", "exec run",
+     "--as --cluster -c --container --context --env -f --filename --image "
+     "--kubeconfig -l --labels -n --namespace --overrides --pod-running-timeout "
+     "-s --server --token --user"},
+    {"py-spy", "record", "", "-d --duration -f --format -o --output -r --rate"},
+    {"compute-sanitizer cuda-memcheck", "", "",
+     "--launch-count --launch-skip --log-file --print-limit --save --tool"},
     {"hpcrun tau_exec", "", "", "-e --event -o --output -T"},
 };
 

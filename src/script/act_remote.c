@@ -98,9 +98,9 @@ void me_guise_enter_container(void)
 
 bool me_guise_is_container(const char *word)
 {
-    static const char names[] = "docker podman podman-hpc nerdctl singularity "
-                                "apptainer enroot shifter sarus charliecloud "
-                                "ch-run";
+    static const char names[] = "docker podman podman-hpc nerdctl "
+                                "nvidia-docker singularity apptainer enroot "
+                                "shifter sarus charliecloud ch-run kubectl oc";
     const char *name = me_guise_base(word);
     return me_names_have(names, name, strlen(name));
 }

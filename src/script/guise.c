@@ -21,7 +21,11 @@ static const me_guise rows[] = {
      "sarus charliecloud ch-run pyxis nsys ncu nvprof vtune perf strace ltrace "
      "numactl numawrap taskset ionice chrt uv poetry pipenv hatch pdm pixi "
      "conda mamba micromamba ray bsub xvfb-run hpcrun tau_exec scorep catchsegv "
-     "time flock screen",
+     "time flock screen nvidia-docker kubectl oc py-spy gdb cuda-gdb valgrind "
+     "heaptrack compute-sanitizer cuda-memcheck dlprof rocprof rocprofv2 "
+     "rocprofv3 rocprof-sys-run omnitrace-run likwid-pin likwid-perfctr "
+     "hwloc-bind prlimit unbuffer tini dumb-init gosu systemd-run cgexec "
+     "firejail proot nix direnv",
      ME_GUISE_AROUND},
     {"sudo doas su runuser", ME_GUISE_AS},
     {"ssh pdsh clush pssh parallel-ssh tmux", ME_GUISE_REMOTE},
@@ -51,7 +55,7 @@ static const me_guise rows[] = {
      "rpm dpkg snap scp sftp rsync rclone gsutil gcloud aws "
      "az azcopy s3cmd s5cmd mc hf huggingface-cli wandb tensorboard mlflow "
      "modelscope squeue sinfo sacct scancel sacctmgr sbcast sattach srun_cr "
-     "sprio sstat strigger qsub qstat qdel bjobs bkill kubectl helm "
+     "sprio sstat strigger qsub qstat qdel bjobs bkill helm "
      "nvidia-cuda-mps-control nvidia-modprobe nvidia-persistenced dcgmi "
      "rocm-smi rocminfo npu-smi mthreads-gmi hy-smi ibstat ibstatus ibv_devinfo "
      "ibv_devices ip ifconfig ping nc ncat nslookup dig host telnet ss netstat "

@@ -37,22 +37,24 @@ typedef struct rule {
 
 /** By the programs' manuals. Others pass all on, and no option sets a variable. */
 static const rule rules[] = {
-    {"docker podman podman-hpc nerdctl enroot", NULL, CLEAN},
+    {"docker podman podman-hpc nerdctl nvidia-docker enroot kubectl oc", NULL, CLEAN},
     {"sudo doas", NULL, CLEAN},
     {"podman podman-hpc", "--env-host", PASS},
     {"sudo", "-E --preserve-env", PASS},
     {"apptainer singularity", "-e --cleanenv -C --containall --compat", CLEAN},
     {"shifter", "--clearenv", CLEAN},
     {"pixi mamba micromamba", "--clean-env", CLEAN},
-    {"docker podman podman-hpc nerdctl enroot shifter sarus mamba micromamba",
+    {"docker podman podman-hpc nerdctl nvidia-docker enroot shifter sarus mamba "
+     "micromamba",
      "-e --env", SET},
+    {"kubectl oc", "--env", SET},
     {"strace", "-E --env", SET},
     {"flux", "--env", SET},
     {"ch-run", "--set-env", SET},
     {"apptainer singularity", "--env", SET_LIST},
     {"nsys", "-e --env-var", SET_LIST},
     {"bsub", "-env", EXPORT},
-    {"docker podman podman-hpc nerdctl shifter", "--env-file", SET_FILE},
+    {"docker podman podman-hpc nerdctl nvidia-docker shifter", "--env-file", SET_FILE},
     {"apptainer singularity", "--env-file", SET_SHELL},
     {"uv", "--env-file", SET_ABSENT},
     {"apptainer singularity", "SINGULARITYENV_ APPTAINERENV_", SET_PREFIX},

@@ -82,7 +82,8 @@ static void test_wrappers__names(void **state)
          "sbatch salloc bsub nsys ncu nvprof vtune perf strace ltrace docker podman "
          "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run "
          "uv poetry pipenv hatch pdm pixi conda mamba micromamba timeout nice "
-         "ionice chrt stdbuf taskset numawrap xvfb-run ssh pdsh clush pssh ray"},
+         "ionice chrt stdbuf taskset numawrap xvfb-run ssh pdsh clush pssh ray "
+         "kubectl py-spy compute-sanitizer tmux tini likwid-pin"},
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -121,6 +122,12 @@ static const struct {
 } options_of[] = {
     {"env", 0, "-i --ignore-environment"},
     {"env", 1, "-u --unset -C --chdir"},
+    {"time", 0, "-a --append -p --portability -q --quiet -v --verbose"},
+    {"/usr/bin/time", 1, "-f --format -o --output"},
+    {"exec", 0, "-c -l"},
+    {"exec", 1, "-a"},
+    {"command", 0, "-p"},
+    {"setsid", 0, "-c --ctty -f --fork -w --wait"},
     {"numactl", 0, "-l --localalloc -s --show"},
     {"numactl", 1,
      "-i --interleave -N --cpunodebind -C --physcpubind -m --membind -p "
@@ -148,6 +155,18 @@ static const struct {
      "-f --cpus-per-rank --cpu-set --cpu-list --output --display "
      "--rankfile -rf --stdin --path --tune -genvlist -iface -launcher "
      "-bootstrap"},
+    {"mpiexec", 2, "-env -genv"},
+    {"mpiexec", 0,
+     "--no-oversubscribe -no-oversubscribe --noprefix --leave-session-attached "
+     "--bind-to-core --bycore --disable-recovery --xml -genvnone -envall -rr "
+     "--prepend-rank -prepend-rank -ordered-output -disable-auto-cleanup "
+     "--label --line-buffer --no-transfer --genvall -exclusive --no-vni"},
+    {"mpiexec", 1,
+     "--cpus-per-proc -cpus-per-proc --am -am --report-pid --forward-signals "
+     "--runtime-options --personality --dvm --pset --max-restarts -envlist "
+     "-outfile-pattern -errfile-pattern -membind -rmk -bootstrap-exec "
+     "-launcher-exec -localhost -usize -d --depth --cpu-bind -cpu-bind "
+     "--gpu-bind --mem-bind --rlimits --pmi --umask --hostlist --env --genv"},
     {"jsrun", 0, "-i --immediate -L --use-spindle -C -u"},
     {"jsrun", 1,
      "-b --bind -c --cpu-per-rs --cpu_per_rs -d --launch-distribution -D -e "

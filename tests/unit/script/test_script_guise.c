@@ -42,6 +42,14 @@ static void test_finds_names_and_paths(void **state)
     }
 }
 
+/** Does what a row names start another command? A launch command behind `--` may
+ *  begin with it then. */
+static bool is_starter(me_guise_kind kind)
+{
+    return kind == ME_GUISE_AROUND || kind == ME_GUISE_AS ||
+           kind == ME_GUISE_REMOTE || kind == ME_GUISE_SBATCH;
+}
+
 /** Each name stands once, and is found as what its row says. */
 static void check_row(const me_guise *row)
 {
@@ -55,6 +63,9 @@ static void check_row(const me_guise *row)
         }
         if (row->kind == ME_GUISE_COUNT && me_wrapper_find(name) == NULL) {
             fail_msg("%s starts ranks that nobody counts", name);
+        }
+        if (is_starter(row->kind) && me_wrapper_find(name) == NULL) {
+            fail_msg("%s is read in a script, and not behind --", name);
         }
         at += n;
         at += *at == ' ';
