@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -74,9 +75,13 @@ const char *me_stream_reason(FILE *stream, int error);
  *  is none. Local. */
 uint64_t me_stream_room(FILE *stream);
 
+/** The signals that end a process and can be caught or put off: a user's, a batch
+ *  system's, a limit's. */
+void me_ending_signals(sigset_t *signals_out);
+
 /**
- * Let SIGTERM, SIGINT and SIGHUP, unless they are ignored, take what is not
- * committed with them before they end the process. For the program: a library
+ * Let each of me_ending_signals(), unless it is ignored, take what is not
+ * committed with it before it ends the process. For the program: a library
  * leaves signals to its user. Local.
  */
 void me_outfile_guard_signals(void);

@@ -40,6 +40,14 @@ enum {
     N_ENDING = sizeof ending / sizeof ending[0]
 };
 
+void me_ending_signals(sigset_t *signals_out)
+{
+    (void)sigemptyset(signals_out);
+    for (int i = 0; i < N_ENDING; i++) {
+        (void)sigaddset(signals_out, ending[i]);
+    }
+}
+
 /** A place for a file; GUARDS_MAX: there is none, or its name is too long. */
 static size_t take(const char *name)
 {
@@ -58,10 +66,7 @@ int me_outfile_guard_make(char *name, size_t *guard_out)
 {
     sigset_t signals;
     sigset_t before;
-    (void)sigemptyset(&signals);
-    for (int i = 0; i < N_ENDING; i++) {
-        (void)sigaddset(&signals, ending[i]);
-    }
+    me_ending_signals(&signals);
     (void)pthread_sigmask(SIG_BLOCK, &signals, &before);
     const size_t guard = take(name);
     const int descriptor = mkstemp(name);

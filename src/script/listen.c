@@ -2,6 +2,7 @@
 #include "script/listen.h"
 
 #include "base/clean.h"
+#include "base/outfile.h"
 #include "base/parse.h"
 #include "script/keep.h"
 #include "script/record.h"
@@ -327,17 +328,18 @@ static bool is_crowd(const hearing *h, unsigned before)
 /** Has somebody asked memest to stop? It does after it has cleaned up. */
 static bool is_asked_to_stop(void)
 {
-    static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t stops;
     sigset_t pending;
     bool is_asked = false;
     if (sigpending(&pending) != 0) {
         return false;
     }
-    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+    me_ending_signals(&stops);
+    for (int i = 1; i < SIGRTMIN && !is_asked; i++) {
         struct sigaction what;
-        is_asked = is_asked || (sigismember(&pending, stops[i]) == 1 &&
-                                sigaction(stops[i], NULL, &what) == 0 &&
-                                what.sa_handler != SIG_IGN);
+        is_asked = sigismember(&stops, i) == 1 &&
+                   sigismember(&pending, i) == 1 &&
+                   sigaction(i, NULL, &what) == 0 && what.sa_handler != SIG_IGN;
     }
     return is_asked;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/outfile.h"
 #include "base/parse.h"
 #include "script/act_private.h"
 #include "script/carry.h"
@@ -393,10 +394,7 @@ me_status me_script_run(const me_script_order *order, me_diag *diag,
     }
     sigset_t stops;
     sigset_t before;
-    (void)sigemptyset(&stops);
-    (void)sigaddset(&stops, SIGINT);
-    (void)sigaddset(&stops, SIGTERM);
-    (void)sigaddset(&stops, SIGHUP);
+    me_ending_signals(&stops);
     (void)sigprocmask(SIG_BLOCK, &stops, &before);
     int was_reaper = 0;
     (void)prctl(PR_GET_CHILD_SUBREAPER, &was_reaper, 0, 0, 0);
