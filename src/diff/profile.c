@@ -348,15 +348,34 @@ static me_status find_reader(FILE *file, const char *path, me_diag *diag,
                             "--format=csv, dmon or pmon -s m)");
 }
 
+/** Go to the file's beginning, behind a byte order mark: what saves a log or a
+ *  table on Windows writes one. */
+static me_status go_back(FILE *file, const char *path, me_diag *diag)
+{
+    char head[4];
+    rewind(file);
+    const size_t n = fread(head, 1, sizeof head, file);
+    const size_t mark = me_input_mark_bytes(head, n);
+    return fseek(file, (long)mark, SEEK_SET) == 0
+               ? ME_OK
+               : me_fail_at(diag, ME_ERR_IO, path, 0, "cannot be read");
+}
+
 /** What the file is, and what stands in it. */
 static me_status read_file(me_profile *p, FILE *file, me_diag *diag)
 {
     const me_profile_reader *reader = NULL;
-    me_status status = find_reader(file, p->name, diag, &reader);
+    me_status status = go_back(file, p->name, diag);
+    if (status == ME_OK) {
+        status = find_reader(file, p->name, diag, &reader);
+    }
     if (reader == NULL) {
         return status;
     }
-    rewind(file);
+    status = go_back(file, p->name, diag);
+    if (status != ME_OK) {
+        return status;
+    }
     p->source = reader->source;
     status = reader->read(p, file, diag);
     return status == ME_OK && p->n_ranks == 0
