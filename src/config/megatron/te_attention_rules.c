@@ -197,8 +197,25 @@ static me_status choose_both(me_config *config, uint64_t capability,
                : fail_backend(config, diag);
 }
 
+/** Layers within a window of a job that was given cuDNN's kernel: where it does not
+ *  take them, and there are others that it takes, Transformer Engine's next. */
+static me_status settle_windows(me_config *config, uint64_t capability,
+                                me_diag *diag)
+{
+    layers l;
+    const me_status status = read_layers(config, diag, &l);
+    config->impl.window_attention = config->impl.core_attention;
+    if (status == ME_OK && l.has_none && l.has_window &&
+        config->impl.core_attention == ME_CORE_ATTENTION_TE_FUSED &&
+        !can_be_fused(config, true)) { // what fails is said by check_backend()
+        (void)choose(config, capability, true, &config->impl.window_attention);
+    }
+    return status;
+}
+
 void me_config_derive_attention(me_config *config)
 {
+    me_diag diag = {.status = ME_OK};
     const bool needs_flash =
         me_config_is_set(config, "impl.core_attention")
             ? config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH
@@ -208,12 +225,11 @@ void me_config_derive_attention(me_config *config)
         config->impl.flash_attn = ME_FLASH_ATTN_2;
     }
     if (me_config_is_set(config, "impl.core_attention")) {
-        config->impl.window_attention = config->impl.core_attention;
+        (void)settle_windows(config, HOPPER, &diag);
     } else if (!uses_te(config)) {
         config->impl.core_attention = ME_CORE_ATTENTION_UNFUSED;
         config->impl.window_attention = ME_CORE_ATTENTION_UNFUSED;
     } else { // what fails is said by check_backend()
-        me_diag diag = {.status = ME_OK};
         (void)choose_both(config, HOPPER, &diag);
     }
 }
@@ -265,7 +281,7 @@ me_status me_config_settle_attention(me_config *config, uint64_t capability,
     const bool is_given = me_config_is_set(config, "impl.core_attention");
     if (is_given && (kind != ME_CORE_ATTENTION_TE_FUSED ||
                      can_be_fused_on(config, capability))) {
-        return ME_OK;
+        return settle_windows(config, capability, diag);
     }
     const me_status status =
         is_given ? ME_OK : choose_both(config, capability, diag);
@@ -316,11 +332,13 @@ static me_status check_core_attention(const me_config *config, me_diag *diag)
 static me_status check_given(const me_config *config, me_diag *diag)
 {
     const me_core_attention_kind kind = config->impl.core_attention;
-    if (!me_config_is_set(config, "impl.core_attention")) {
-        return ME_OK;
+    layers l;
+    const me_status status = read_layers(config, diag, &l);
+    if (status != ME_OK || !me_config_is_set(config, "impl.core_attention")) {
+        return status;
     }
     if (kind == ME_CORE_ATTENTION_TE_FUSED &&
-        !can_be_fused(config, config->model.window_attention)) {
+        !can_be_fused(config, !l.has_none)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "impl.core_attention = te_fused needs "
                        "train.params_dtype = bfloat16 or float16, heads of "
@@ -351,16 +369,18 @@ static me_status check_backend(const me_config *config, me_diag *diag)
     layers l;
     me_core_attention_kind kind = ME_CORE_ATTENTION_TE_UNFUSED;
     const me_status status = read_layers(config, diag, &l);
-    if (status != ME_OK || !uses_te(config) ||
-        me_config_is_set(config, "impl.core_attention")) {
+    const bool is_given = me_config_is_set(config, "impl.core_attention");
+    const bool is_mixed =
+        config->impl.window_attention != config->impl.core_attention;
+    if (status != ME_OK || !uses_te(config)) {
         return status;
     }
-    if ((l.has_none && !choose(config, HOPPER, false, &kind)) ||
-        (l.has_window && !choose(config, HOPPER, true, &kind))) {
+    if ((!is_given && l.has_none && !choose(config, HOPPER, false, &kind)) ||
+        ((!is_given || is_mixed) && l.has_window &&
+         !choose(config, HOPPER, true, &kind))) {
         return fail_backend(config, diag);
     }
-    return config->parallel.context > 1 &&
-                   config->impl.window_attention != config->impl.core_attention
+    return config->parallel.context > 1 && is_mixed
                ? me_fail(diag, ME_ERR_CONFIG,
                          "model.attention_dropout does not go with windows of "
                          "some layers under parallel.context over 1, where "

@@ -5,6 +5,8 @@
 #include "config/framework.h"
 #include "job.h"
 
+#include <stdio.h>
+
 #define TE "impl.transformer=transformer_engine model.attention_dropout=0 "
 #define LATENT                                                                 \
     TE "model.multi_latent_attention=true "                                    \
@@ -147,6 +149,53 @@ static void test_attention__by_layer(void **state)
     }
 }
 
+/* What was chosen for layers without a window can be given, as a configuration that
+ * was printed has it: those within one take what they took. */
+static void test_attention__chosen_is_given(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *options;
+        me_core_attention_kind within;
+        const char *refused; /**< NULL: it is not */
+    } rows[] = {
+        {"model.window_attn_skip_freq=2", ME_CORE_ATTENTION_TE_UNFUSED, NULL},
+        {"model.window_attn_skip_freq=2 impl.flash_attn=2",
+         ME_CORE_ATTENTION_TE_FLASH, NULL},
+        {"model.window_attn_skip_freq=1", ME_CORE_ATTENTION_TE_FUSED, NULL},
+        {"", ME_CORE_ATTENTION_TE_FUSED, "no dropout within a window"},
+        {"model.window_attn_skip_freq=2 impl.attention_backend=fused",
+         ME_CORE_ATTENTION_TE_FUSED, "no attention is left"},
+        {"model.window_attn_skip_freq=2 parallel.context=2",
+         ME_CORE_ATTENTION_TE_FUSED, "windows of some layers under"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        me_diag diag = {0};
+        char options[512];
+        (void)snprintf(options, sizeof options,
+                       TE WINDOW "impl.core_attention=te_fused %s",
+                       rows[i].options);
+        me_config *config = job_with(options);
+        const int32_t ranks = config->parallel.context == 2 ? 2 : 1;
+        const me_status status = me_config_finish(config, ranks, &diag);
+        if (rows[i].refused != NULL) {
+            assert_int_equal(status, ME_ERR_CONFIG);
+            assert_non_null(strstr(diag.text, rows[i].refused));
+        } else {
+            assert_string_equal(diag.text, "");
+            assert_int_equal(
+                me_framework_traits_of(config)->check_card(config, H100, &diag),
+                ME_OK);
+            assert_int_equal(config->impl.core_attention,
+                             ME_CORE_ATTENTION_TE_FUSED);
+            assert_int_equal(config->impl.window_attention, rows[i].within);
+        }
+        me_config_destroy(config);
+    }
+}
+
 /* clip_qk() looks for what Transformer Engine's attention alone keeps, below
  * Float16Module. */
 static void test_attention__largest_scores_are_refused(void **state)
@@ -193,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention__by_job_and_card),
         cmocka_unit_test(test_attention__by_layer),
+        cmocka_unit_test(test_attention__chosen_is_given),
         cmocka_unit_test(test_attention__largest_scores_are_refused),
         cmocka_unit_test(test_attention__none_is_left),
     };
