@@ -21,7 +21,7 @@ static const struct {
 } cases[] = {
     {"--cuda-graph-impl local --inference-dynamic-batching-num-cuda-graphs 0",
      "--cuda-graph-impl local and "
-     "--inference-dynamic-batching-num-cuda-graphs under 1 exclude each other"},
+     "--inference-dynamic-batching-num-cuda-graphs 0 exclude each other"},
     {TURNS "--delay-wgrad-compute --overlap-grad-reduce " GRAPHS
            "attn --no-gradient-accumulation-fusion",
      "--delay-wgrad-compute with --cuda-graph-modules attn and "

@@ -175,6 +175,7 @@ static void test_simulate__limited_runs_may_run_all(void **state)
                  "optimizer.overlap_grad_reduce=true",
                  "recompute.granularity=selective", "recompute.core_attn=true",
                  "train.masked_softmax_fusion=false",
+                 "train.compile_cache_is_warm=false",
                  "train.gradient_accumulation_fusion=false", NULL},
              &diag),
         ME_OK);
