@@ -4,6 +4,7 @@
  * The text is read once, token by token; what is replayed of it goes to a
  * temporary file, so that only blocks that live at once are held. */
 #include "alloc/id_map.h"
+#include "alloc/snapshot_action.h"
 #include "alloc/stream_internal.h"
 #include "base/alloc.h"
 #include "base/json_object.h"
@@ -109,35 +110,6 @@ static me_status append(blocks *list, const block *b)
     return ME_OK;
 }
 
-/** What to do with an action. @return false if there is none of that name */
-static bool find_action(const char *action, me_stream_kind *kind_out)
-{
-    static const struct {
-        const char *name;
-        me_stream_kind kind;
-    } actions[] = {
-        {"alloc", ME_STREAM_ALLOC},
-        {"free_requested", ME_STREAM_FREE_REQUESTED},
-        {"free_completed", ME_STREAM_FREE_COMPLETED},
-        {"segment_alloc", ME_STREAM_END},
-        {"segment_free", ME_STREAM_END},
-        {"segment_map", ME_STREAM_END},
-        {"segment_unmap", ME_STREAM_END},
-        {"snapshot", ME_STREAM_END},
-        {"oom", ME_STREAM_END},
-        {"user_defined", ME_STREAM_END},
-        {"workspace_snapshot", ME_STREAM_END},
-    };
-
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
-        if (strcmp(action, actions[i].name) == 0) {
-            *kind_out = actions[i].kind;
-            return true;
-        }
-    }
-    return false;
-}
-
 static me_status parse_entry(snapshot *s, me_diag *diag,
                              const me_json_token *token, entry *e)
 {
@@ -163,7 +135,7 @@ static me_status parse_entry(snapshot *s, me_diag *diag,
     if (fields[ACTION].word[0] == '\0') {
         return bad_entry(s, diag, e->number, "action is missing");
     }
-    if (!find_action(fields[ACTION].word, &e->kind)) {
+    if (!me_snapshot_action(fields[ACTION].word, &e->kind)) {
         return bad_entry(s, diag, e->number, "action is unknown");
     }
     if (e->kind != ME_STREAM_END &&

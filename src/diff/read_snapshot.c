@@ -2,6 +2,7 @@
 /* PyTorch's memory snapshots, memest's own among them: the trace, and what of
  * its stacks names a block. What lives at the peak is worked out behind it, in
  * snapshot_peak.c. */
+#include "alloc/snapshot_action.h"
 #include "base/alloc.h"
 #include "base/json_object.h"
 #include "base/pickle.h"
@@ -9,6 +10,7 @@
 #include "diff/profile_read.h"
 #include "diff/snapshot_peak.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum {
@@ -26,19 +28,32 @@ typedef struct reading {
     me_trace_reading t;
     me_json_reader *json;
     uint32_t n_frames;
-    bool has_trace; /**< with entries */
+    uint64_t n_entries; /**< of the trace */
+    uint64_t traffic;   /**< bytes of all entries, within INT64_MAX */
+    bool has_segments;  /**< a list of them */
     me_str metadata;
     me_str frame_name;
     me_str frame_file;
 } reading;
 
-/** The items of an array; anything else is passed over. */
-static me_status read_items(reading *r, me_diag *diag,
-                            const me_json_token *token, me_json_read *read)
+static me_status not_a_snapshot(const reading *r, me_diag *diag,
+                                const char *what)
 {
-    return token->kind == ME_JSON_ARRAY
-               ? me_json_read_list(r->json, diag, read, r)
-               : me_json_skip(r->json, diag, token);
+    return me_fail_at(diag, ME_ERR_SYNTAX, r->t.profile->name, 0,
+                      "not a memory snapshot: %s", what);
+}
+
+static me_status bad_segments(const reading *r, me_diag *diag)
+{
+    return me_fail_at(diag, ME_ERR_SYNTAX, r->t.profile->name, 0,
+                      "segments are not those of a memory snapshot");
+}
+
+static me_status bad_entry(const reading *r, me_diag *diag, const char *what)
+{
+    return me_fail_at(diag, ME_ERR_SYNTAX, r->t.profile->name, 0,
+                      "device_traces entry %" PRIu64 ": %s", r->n_entries,
+                      what);
 }
 
 /** The fields of an object; anything else is passed over. */
@@ -116,13 +131,42 @@ static me_status read_frames(void *self, me_diag *diag,
     r->n_frames = 0;
     r->t.label.length = 0;
     r->t.category = -1;
-    return read_items(r, diag, token, read_frame);
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag, read_frame, r)
+               : me_json_skip(r->json, diag, token);
 }
 
 static me_status no_memory(const reading *r, me_diag *diag)
 {
     return me_fail(diag, ME_ERR_NOMEM, "no memory to read %s",
                    r->t.profile->name);
+}
+
+/** Does an entry say what it has to? Where it does not nothing is known of what
+ *  lives behind it. */
+static me_status check_entry(reading *r, me_diag *diag,
+                             const me_json_field *action,
+                             const me_json_field *address,
+                             const me_json_field *size)
+{
+    me_stream_kind kind = ME_STREAM_END;
+    if (action->word[0] == '\0') {
+        return bad_entry(r, diag, "action is missing");
+    }
+    if (!me_snapshot_action(action->word, &kind)) {
+        return bad_entry(r, diag, "action is unknown");
+    }
+    if (kind == ME_STREAM_END && strncmp(action->word, "segment_", 8) != 0) {
+        return ME_OK;
+    }
+    if (!address->is_number || !size->is_number) {
+        return bad_entry(r, diag, "addr and size must be numbers of bytes");
+    }
+    if (size->number > (uint64_t)INT64_MAX - r->traffic) {
+        return bad_entry(r, diag, "no device has so many bytes");
+    }
+    r->traffic += size->number;
+    return ME_OK;
 }
 
 static me_status read_entry(void *self, me_diag *diag,
@@ -148,6 +192,10 @@ static me_status read_entry(void *self, me_diag *diag,
     r->t.label.length = 0;
     r->t.category = -1;
     me_status status = read_fields(r, diag, token, fields, N_FIELDS);
+    if (status == ME_OK) {
+        status = check_entry(r, diag, &fields[ACTION], &fields[ADDRESS],
+                             &fields[SIZE]);
+    }
     if (status != ME_OK) {
         return status;
     }
@@ -155,7 +203,7 @@ static me_status read_entry(void *self, me_diag *diag,
         .address = fields[ADDRESS].number,
         .bytes = fields[SIZE].number,
     };
-    r->has_trace = true;
+    r->n_entries++;
     status = me_trace_add(&r->t, fields[ACTION].word, &call,
                           me_str_text(&r->metadata));
     return status == ME_OK ? ME_OK : no_memory(r, diag);
@@ -174,13 +222,20 @@ static me_status read_trace(void *self, me_diag *diag,
                             const me_json_token *token)
 {
     reading *r = self;
-    return read_items(r, diag, token, r->has_trace ? refuse_entry : read_entry);
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag,
+                                   r->n_entries > 0 ? refuse_entry : read_entry,
+                                   r)
+               : not_a_snapshot(r, diag, "device_traces has what is no list");
 }
 
 static me_status read_traces(void *self, me_diag *diag,
                              const me_json_token *token)
 {
-    return read_items(self, diag, token, read_trace);
+    reading *r = self;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag, read_trace, r)
+               : not_a_snapshot(r, diag, "device_traces is no list");
 }
 
 static me_status read_block(void *self, me_diag *diag,
@@ -211,6 +266,10 @@ static me_status read_block(void *self, me_diag *diag,
         .bytes = fields[REQUESTED].is_number ? fields[REQUESTED].number
                                              : fields[SIZE].number,
     };
+    if (fields[STATE].word[0] == '\0' || !fields[SIZE].is_number ||
+        fields[SIZE].number > (uint64_t)INT64_MAX - r->t.reserved_end) {
+        return bad_segments(r, diag);
+    }
     r->t.reserved_end += fields[SIZE].number;
     if (strncmp(fields[STATE].word, "active", 6) == 0) {
         r->t.allocated_end +=
@@ -225,7 +284,10 @@ static me_status read_block(void *self, me_diag *diag,
 static me_status read_blocks(void *self, me_diag *diag,
                              const me_json_token *token)
 {
-    return read_items(self, diag, token, read_block);
+    reading *r = self;
+    return token->kind == ME_JSON_ARRAY
+               ? me_json_read_list(r->json, diag, read_block, r)
+               : bad_segments(r, diag);
 }
 
 static me_status read_segment(void *self, me_diag *diag,
@@ -233,13 +295,18 @@ static me_status read_segment(void *self, me_diag *diag,
 {
     reading *r = self;
     me_json_field fields[] = {{.key = "blocks", read_blocks}};
-    return read_fields(r, diag, token, fields, 1);
+    const me_status status = read_fields(r, diag, token, fields, 1);
+    return status == ME_OK && !fields[0].is_there ? bad_segments(r, diag)
+                                                  : status;
 }
 
 static me_status read_segments(void *self, me_diag *diag,
                                const me_json_token *token)
 {
-    return read_items(self, diag, token, read_segment);
+    reading *r = self;
+    r->has_segments = token->kind == ME_JSON_ARRAY;
+    return r->has_segments ? me_json_read_list(r->json, diag, read_segment, r)
+                           : bad_segments(r, diag);
 }
 
 static me_status read_root(reading *r, me_diag *diag)
@@ -263,10 +330,13 @@ static me_status read_root(reading *r, me_diag *diag)
     if (fields[RANK].is_number && fields[RANK].number <= INT32_MAX) {
         r->t.rank = (int32_t)fields[RANK].number;
     }
-    if (status == ME_OK && (!fields[TRACES].is_there || !r->has_trace)) {
+    if (status == ME_OK && r->n_entries == 0) {
         return me_fail_at(diag, ME_ERR_SYNTAX, r->t.profile->name, 0,
                           "a memory snapshot without a trace: record one with "
                           "torch.cuda.memory._record_memory_history()");
+    }
+    if (status == ME_OK && !r->has_segments) {
+        return not_a_snapshot(r, diag, "segments is missing");
     }
     return status;
 }
