@@ -94,6 +94,15 @@ static me_status add_sample(me_profile *profile, const char *line,
     return ME_OK;
 }
 
+/** Is it what a run that was stopped wrote last, without the bytes? */
+static bool is_cut(const char *line, const smi_head *head, FILE *file)
+{
+    const char *at = find_field(line, head->used);
+    uint64_t bytes = 0;
+    return feof(file) != 0 && strchr(line, '\n') == NULL &&
+           (at == NULL || !me_log_bytes(at, mib, &bytes));
+}
+
 static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
 {
     char line[LINE_BYTES];
@@ -111,7 +120,7 @@ static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
         if (fgets(line, sizeof line, file) == NULL) {
             break;
         }
-        if (line[strspn(line, " \r\n")] != '\0') {
+        if (line[strspn(line, " \r\n")] != '\0' && !is_cut(line, &head, file)) {
             status = add_sample(profile, line, &head, number, diag);
         }
     }
