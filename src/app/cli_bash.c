@@ -3,6 +3,7 @@
 #include "app/cli_pages.h"
 #include "config/options.h"
 #include "parallel/schedule.h"
+#include "search/space.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -74,6 +75,16 @@ void me_cli_append_options(me_str *text, const char *line_begin)
     }
 }
 
+void me_cli_append_axes(me_str *text, const me_cli_flag *f)
+{
+    const char *name = NULL;
+    for (uint32_t i = 0;
+         f->kind == FLAG_SPACE && (name = me_space_several_at(i)) != NULL;
+         i++) {
+        me_str_printf(text, " %s=", name);
+    }
+}
+
 /** What can follow a flag. */
 static void append_values(me_str *text, const me_cli_flag *f)
 {
@@ -84,7 +95,10 @@ static void append_values(me_str *text, const me_cli_flag *f)
     case FLAG_SCHEDULE: me_cli_append_schedules(text); break;
     case FLAG_SET:
     case FLAG_SPACE:
-    case FLAG_VARIANT: me_str_append(text, "$options"); break;
+    case FLAG_VARIANT:
+        me_str_append(text, "$options");
+        me_cli_append_axes(text, f);
+        break;
     case FLAG_FORMAT: me_str_append(text, "$formats"); break;
     case FLAG_TEXT:
     case FLAG_NAME:

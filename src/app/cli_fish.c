@@ -45,6 +45,7 @@ static void append_values(me_str *text, const me_cli_flag *f)
     }
     if (me_cli_takes_option(f)) {
         me_str_append(&words, "(__memest_options)");
+        me_cli_append_axes(&words, f);
     } else if (f->kind == FLAG_SCHEDULE) {
         me_cli_append_schedules(&words);
     } else {

@@ -36,6 +36,10 @@ bool me_cli_takes_file(const char *value);
 /** The names of all schedules, likewise. */
 void me_cli_append_schedules(me_str *text);
 
+/** The names of axes that set several options, behind --space: a space before and
+ *  a "=" behind each; of another flag none. */
+void me_cli_append_axes(me_str *text, const me_cli_flag *f);
+
 /** The names of all options, a "=" behind each, three after each @p line_begin. */
 void me_cli_append_options(me_str *text, const char *line_begin);
 

@@ -25,7 +25,11 @@ static void append_values(me_str *text, const me_cli_flag *f)
                   f->short_name == NULL ? "" : f->short_name,
                   f->short_name == NULL ? "" : "|", f->name);
     if (me_cli_takes_option(f)) {
-        me_str_append(text, "compadd -S '' -- $options; return ;;\n");
+        me_str_append(text, "compadd -S '' -- $options");
+        me_cli_append_axes(text, f);
+        me_str_append(text, me_cli_takes_file(f->value)
+                                ? "; _files; return ;;\n"
+                                : "; return ;;\n");
         return;
     }
     if (f->kind == FLAG_FORMAT) {

@@ -51,6 +51,26 @@ bool me_space_varies(const me_config *job, const char *option)
     return false;
 }
 
+const char *me_space_several_at(uint32_t index)
+{
+    static const me_framework frameworks[] = {
+#define FRAMEWORK(constant, word, title) constant,
+        ME_FRAMEWORK_LIST(FRAMEWORK)
+#undef FRAMEWORK
+    };
+
+    for (size_t f = 0; f < sizeof frameworks / sizeof *frameworks; f++) {
+        const me_space_axis_kind *kinds =
+            me_search_rules_of(frameworks[f])->axes;
+        for (int i = 0; kinds[i].name != NULL; i++) {
+            if (me_option_find(kinds[i].name) == NULL && index-- == 0) {
+                return kinds[i].name;
+            }
+        }
+    }
+    return NULL;
+}
+
 static me_space_axis *find_axis(me_space *space, const char *name)
 {
     for (uint32_t i = 0; i < space->n_axes; i++) {
@@ -123,10 +143,18 @@ static me_status refuse_key(const char *key, me_diag *diag)
                        key);
     }
     const me_option *near = me_option_nearest(key);
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "--space %s: no such option, name of several, or file%s%s",
-                   key, near == NULL ? "" : "; did you mean ",
-                   near == NULL ? "" : near->name);
+    me_str several = {0};
+    const char *name = NULL;
+    for (uint32_t i = 0; (name = me_space_several_at(i)) != NULL; i++) {
+        me_str_printf(&several, "%s%s", i == 0 ? "" : ", ", name);
+    }
+    const me_status status = me_fail(
+        diag, ME_ERR_CONFIG,
+        "--space %s: no such option, name of several (%s), or file%s%s", key,
+        me_str_text(&several), near == NULL ? "" : "; did you mean ",
+        near == NULL ? "" : near->name);
+    me_str_fini(&several);
+    return status;
 }
 
 /** Words behind commas, blanks around them. */

@@ -101,6 +101,10 @@ void me_space_destroy(me_space *space);
 /** Does a search of such a job vary the option if nobody says so? Local. */
 bool me_space_varies(const me_config *job, const char *option);
 
+/** The name of an axis that sets several options together, "recompute", of any
+ *  framework; static, NULL beyond the last. Local. */
+const char *me_space_several_at(uint32_t index);
+
 /** Append what a word of an axis sets, behind a comma where there is text. Local.
  *  @return false for a word that is none */
 bool me_space_axis_assign(const me_space_axis *axis, const me_config *job,
