@@ -111,7 +111,8 @@ static void append_left_out(const me_table *table,
 
 me_status me_page_table(const me_table *table, me_str *page)
 {
-    me_str_append(page, "<div class=\"wide\"><table>\n");
+    me_str_printf(page, "<div class=\"wide\"><table%s>\n",
+                  table->ends_in_shell ? " class=\"pasted\"" : "");
     me_table_column columns[ME_TABLE_COLUMNS_MAX];
     const size_t n_columns = me_table_lay_out(table, columns);
     append_titles(table, columns, n_columns, page);

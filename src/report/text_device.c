@@ -7,10 +7,6 @@
 
 #include <inttypes.h>
 
-enum {
-    LINE_BYTES = 76 /**< of PyTorch's message, folded */
-};
-
 /** One line of what lies outside of the allocator. */
 typedef struct outside_row {
     const char *what;
@@ -157,32 +153,6 @@ static int32_t find_retries(const me_report *report)
     return found;
 }
 
-/** Broken between words. */
-static void append_folded(const char *message, me_str *text)
-{
-    size_t column = 0;
-    while (*message != '\0') {
-        size_t length = 0;
-        while (message[length] != '\0' && message[length] != ' ') {
-            length++;
-        }
-        if (column == 0 || column + length + 1 > LINE_BYTES) {
-            me_str_append(text, column == 0 ? "    " : "\n    ");
-            column = 4;
-        } else {
-            me_str_append(text, " ");
-            column++;
-        }
-        me_str_append_n(text, message, length);
-        column += length;
-        message += length;
-        while (*message == ' ') {
-            message++;
-        }
-    }
-    me_str_append(text, "\n");
-}
-
 /** The rank whose end is told; -1: none. */
 static int32_t ending_rank(const me_report *report)
 {
@@ -225,12 +195,10 @@ void me_text_end(const me_report *report, me_str *text)
 {
     const int32_t rank = ending_rank(report);
     me_text_end_line(report, text);
-    const char *lines = rank < 0 ? NULL : limit_of(report, rank)->message;
-    if (lines != NULL) {
-        me_str message = {0};
-        me_oom_text_append(lines, me_report_device_index(report, rank),
-                           &message);
-        append_folded(me_str_text(&message), text);
-        me_str_fini_piece(&message, text);
+    const char *message = rank < 0 ? NULL : limit_of(report, rank)->message;
+    if (message != NULL) { // one line, which a terminal or a page breaks
+        me_str_append(text, "    ");
+        me_oom_text_append(message, me_report_device_index(report, rank), text);
+        me_str_append(text, "\n");
     }
 }
