@@ -58,6 +58,27 @@ static uint64_t small_batch(const me_config *config)
                : config->train.global_batch_size / (uint64_t)n * (uint64_t)fill;
 }
 
+/** In place of a job the same with fewer micro-batches; one that says by itself how
+ *  many it has, as PyTorch's pipelines do, stays. */
+static me_status make_small(const me_fit_base *base, const me_variant *variant,
+                            me_diag *diag, me_config **config)
+{
+    const uint64_t batch = small_batch(*config);
+    me_config *small = NULL;
+    me_diag refused = {.status = ME_OK};
+    if (batch == 0) {
+        return ME_OK;
+    }
+    const me_status status = finish_job(base, variant, batch, &refused, &small);
+    if (status == ME_OK) {
+        me_config_destroy(*config);
+        *config = small;
+    }
+    return status == ME_ERR_NOMEM
+               ? me_fail(diag, status, "no host memory for the job")
+               : ME_OK;
+}
+
 /** The job with the change, made small. */
 static me_status make_job(const me_fit_base *base, const me_fit_change *change,
                           me_diag *diag, me_config **config_out)
@@ -78,11 +99,8 @@ static me_status make_job(const me_fit_base *base, const me_fit_change *change,
     if (status == ME_OK && !me_fit_change_is_of_use(change, config)) {
         status = me_fail(diag, ME_ERR_CONFIG, "a part of it is of no use");
     }
-    if (status == ME_OK && small_batch(config) != 0) {
-        const uint64_t batch = small_batch(config);
-        me_config_destroy(config);
-        config = NULL;
-        status = finish_job(base, &variant, batch, diag, &config);
+    if (status == ME_OK) {
+        status = make_small(base, &variant, diag, &config);
     }
     me_variant_fini(&variant);
     if (status != ME_OK) {
