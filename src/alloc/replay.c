@@ -207,6 +207,9 @@ static me_status begin_pass(replay *r, FILE *file)
     me_pool_options options = r->options->pool;
     me_status status = me_stream_create(file, r->name, r->options->device,
                                         r->diag, &r->stream);
+    if (status == ME_OK) {
+        me_stream_watch(r->stream, r->options->part);
+    }
     if (r->order != NULL) {
         options.choose = choose;
         options.choose_self = r;

@@ -10,6 +10,7 @@
 #define MEMEST_ALLOC_REPLAY_H
 
 #include "alloc/pool.h"
+#include "base/progress.h"
 #include "base/str.h"
 
 #include <stdbool.h>
@@ -37,6 +38,7 @@ typedef struct me_replay_options {
                                recording, see replay_search.h */
     uint64_t max_search_steps; /**< calls that the search for it may try */
     me_replay_format format;
+    me_progress_part *part; /**< of reading; borrowed; NULL: nobody looks */
 } me_replay_options;
 
 /** What came of it, for the exit code. */

@@ -400,6 +400,9 @@ me_status me_snapshot_create(snapshot_source source, const char *name,
     s->json = me_json_reader_create(source.head, source.head_length,
                                     source.file, name);
     s->trace = tmpfile();
+    if (s->json != NULL) {
+        me_json_reader_watch(s->json, source.part);
+    }
     me_status status = s->json == NULL    ? no_memory(s, diag)
                        : s->trace == NULL ? bad_trace_file(s, diag)
                                           : read_root(s, diag);

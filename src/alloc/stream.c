@@ -28,7 +28,9 @@ struct me_stream {
     uint64_t n_held;    /**< lines of blocks from before the recording */
     char *at;           /**< what has not been read yet */
     char *end;
-    bool is_at_end; /**< of the file */
+    bool is_at_end;         /**< of the file */
+    me_progress_part *part; /**< of it; NULL: nobody looks */
+    uint64_t n_read;        /**< bytes of lines */
     char buffer[BUFFER_BYTES];
 };
 
@@ -67,6 +69,8 @@ static me_status fill(me_stream *s, me_diag *diag)
     s->end = s->buffer + left;
     const size_t n = fread(s->end, 1, BUFFER_BYTES - left, s->file);
     s->end += n;
+    s->n_read += n;
+    me_progress_reach(s->is_snapshot ? NULL : s->part, s->n_read);
     if (n == 0) {
         s->is_at_end = true;
         if (ferror(s->file)) {
@@ -314,6 +318,11 @@ me_status me_stream_create(FILE *file, const char *name, int device,
     return ME_OK;
 }
 
+void me_stream_watch(me_stream *stream, me_progress_part *part)
+{
+    stream->part = part;
+}
+
 void me_stream_destroy(me_stream *stream)
 {
     if (stream != NULL) {
@@ -327,14 +336,19 @@ void me_stream_destroy(me_stream *stream)
 
 static me_status open_snapshot(me_stream *s, me_diag *diag)
 {
-    snapshot_source source = {s->at, (size_t)(s->end - s->at), s->file};
+    const size_t n_head = (size_t)(s->end - s->at);
+    const uint64_t bytes = n_head + me_progress_bytes_of(s->file);
+    me_progress_part part = me_progress_share(s->part, 10, bytes);
+    snapshot_source source = {s->at, n_head, s->file, &part};
     if (s->is_pickle) {
+        part = me_progress_share(s->part, 7, 2 * bytes);
         const me_status status =
             me_stream_unpickle(source, s->name, diag, &s->json);
         if (status != ME_OK) {
             return status;
         }
-        source = (snapshot_source){"", 0, s->json};
+        part = me_progress_share(s->part, 3, me_progress_bytes_of(s->json));
+        source = (snapshot_source){"", 0, s->json, &part};
     }
     return me_snapshot_create(source, s->name, s->device, diag, &s->snapshot);
 }

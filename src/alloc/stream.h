@@ -11,6 +11,7 @@
 #define MEMEST_ALLOC_STREAM_H
 
 #include "alloc/pool.h"
+#include "base/progress.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -59,6 +60,11 @@ typedef struct me_stream me_stream;
  */
 me_status me_stream_create(FILE *file, const char *name, int device,
                            me_diag *diag, me_stream **stream_out) ME_MUST_CHECK;
+
+/** Show how far the reading is. Local.
+ *
+ *  @param part  of the file's bytes; borrowed */
+void me_stream_watch(me_stream *stream, me_progress_part *part);
 
 /** Give the reader back, not the file; NULL is allowed. Local. */
 void me_stream_destroy(me_stream *stream);

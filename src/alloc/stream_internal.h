@@ -17,6 +17,7 @@ typedef struct snapshot_source {
     const char *head;
     size_t head_length;
     FILE *file;
+    me_progress_part *part; /**< of reading it */
 } snapshot_source;
 
 /** Make JSON of a snapshot that is a pickle. @param json_out  at its beginning,

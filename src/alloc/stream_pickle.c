@@ -49,7 +49,8 @@ me_status me_stream_unpickle(snapshot_source source, const char *name,
         file = copy;
     }
     const me_pickle_wanted wanted = {.keys = keys,
-                                     .n_keys = sizeof keys / sizeof keys[0]};
+                                     .n_keys = sizeof keys / sizeof keys[0],
+                                     .part = source.part};
     const me_status status =
         me_pickle_to_json(file, name, &wanted, diag, json_out);
     if (copy != NULL) {

@@ -19,6 +19,7 @@
 #include "base/input.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/progress.h"
 #include "config/options.h"
 #include "run/agree.h"
 #include "run/job_card.h"
@@ -96,19 +97,30 @@ static me_status replay_operand(const me_replay_options *options,
     if (status != ME_OK) {
         return ME_ERR_CONFIG; // the user's input, not our trouble
     }
+    options->part->bytes = me_progress_bytes_of(file);
     status = me_replay_file(options, file, path, diag, summary_out, text);
     (void)fclose(file);
     return status;
 }
 
-static me_status replay(const me_cli *cli, me_diag *diag, me_str *text,
-                        bool *is_oom_out)
+static me_status replay(const me_cli *cli, bool shows_progress, me_diag *diag,
+                        me_str *text, bool *is_oom_out)
 {
+    enum {
+        PERCENT = 100
+    };
+
+    me_progress progress = {.total = 0};
+    me_progress_part part = {.progress = &progress, .steps = PERCENT};
     me_replay_options options;
     me_replay_summary summary = {.is_oom = false};
     me_status status = replay_options(cli, diag, &options);
+    options.part = &part;
     if (status == ME_OK) {
+        me_progress_begin(&progress, shows_progress, "% of the recording read",
+                          PERCENT);
         status = replay_operand(&options, cli->operand, diag, &summary, text);
+        me_progress_end(&progress);
     }
     *is_oom_out = summary.is_oom;
     return status;
@@ -175,7 +187,8 @@ static int run_serial(const me_transport *transport, const me_cli *cli,
         status = me_diff_command(cli, me_shows_progress(transport), diag, &text,
                                  &differs);
     } else {
-        status = replay(cli, diag, &text, &is_oom);
+        status =
+            replay(cli, me_shows_progress(transport), diag, &text, &is_oom);
     }
     status = me_transport_check(transport,
                                 me_alloc_check(cli->lost, status, diag), diag);

@@ -7,6 +7,11 @@
 #include "diff/diff.h"
 
 #include <string.h>
+#include <sys/stat.h>
+
+enum {
+    PERCENT = 100
+};
 
 static me_status read_flags(const me_cli *cli, me_diag *diag,
                             uint64_t *within_out)
@@ -36,6 +41,37 @@ static me_status compare(const me_cli *cli, const me_profile *a,
                : me_fail(diag, status, "no host memory for the text");
 }
 
+/** Of a file that is not there 0, which reading it says. */
+static uint64_t size_of(const char *path)
+{
+    struct stat is;
+    return stat(path, &is) == 0 && is.st_size > 0 ? (uint64_t)is.st_size : 0;
+}
+
+static me_status read_files(const me_cli *cli, bool shows_progress,
+                            me_diag *diag, me_profile **a_out,
+                            me_profile **b_out)
+{
+    const uint64_t first = size_of(cli->operand);
+    const uint64_t second = size_of(cli->second);
+    me_progress progress = {.total = 0};
+    me_progress_begin(&progress, shows_progress, "% of the files read",
+                      PERCENT);
+    me_progress_part part = {.progress = &progress, .bytes = first};
+    part.steps = first == 0 ? 0
+                            : (uint32_t)((double)first * PERCENT /
+                                         ((double)first + (double)second));
+    const uint32_t rest = PERCENT - part.steps;
+    me_status status = me_profile_read(cli->operand, &part, diag, a_out);
+    if (status == ME_OK) {
+        part = (me_progress_part){
+            .progress = &progress, .bytes = second, .steps = rest};
+        status = me_profile_read(cli->second, &part, diag, b_out);
+    }
+    me_progress_end(&progress);
+    return status;
+}
+
 me_status me_diff_command(const me_cli *cli, bool shows_progress, me_diag *diag,
                           me_str *text, bool *differs_out)
 {
@@ -45,17 +81,9 @@ me_status me_diff_command(const me_cli *cli, bool shows_progress, me_diag *diag,
     me_profile *b = NULL;
     me_diff diff = {.pairs = NULL};
     me_status status = read_flags(cli, diag, &within);
-    me_progress progress = {.total = 0};
-    me_progress_begin(&progress, shows_progress, "files read", 2);
     if (status == ME_OK) {
-        status = me_profile_read(cli->operand, diag, &a);
-        me_progress_step(&progress);
+        status = read_files(cli, shows_progress, diag, &a, &b);
     }
-    if (status == ME_OK) {
-        status = me_profile_read(cli->second, diag, &b);
-        me_progress_step(&progress);
-    }
-    me_progress_end(&progress);
     if (status == ME_OK) {
         status = compare(cli, a, b, diag, &diff, text);
         *differs_out = cli->within != NULL && diff.largest_bytes > within;

@@ -50,7 +50,7 @@ me_terminal me_terminal_of(const me_cli *cli)
     return (me_terminal){
         .width = (unsigned)width,
         .is_colored = (no_color == NULL || *no_color == '\0') && name != NULL &&
-                      strcmp(name, "dumb") != 0,
+                      *name != '\0' && strcmp(name, "dumb") != 0,
     };
 }
 

@@ -33,6 +33,8 @@ struct me_json_reader {
     expected expected;
     size_t depth;
     bool failed_to_read;
+    me_progress_part *part;    /**< NULL: nobody looks */
+    uint64_t n_read;           /**< bytes of the file */
     bool is_object[MAX_DEPTH]; /**< of what is open, else an array */
     char text[TEXT_BYTES];
     size_t length; /**< of text, with what is not kept */
@@ -52,6 +54,11 @@ me_json_reader *me_json_reader_create(const char *head, size_t head_length,
         r->expected = A_VALUE;
     }
     return r;
+}
+
+void me_json_reader_watch(me_json_reader *reader, me_progress_part *part)
+{
+    reader->part = part;
 }
 
 void me_json_reader_destroy(me_json_reader *reader)
@@ -81,6 +88,8 @@ static int peek(me_json_reader *r)
         const size_t n = fread(r->buffer, 1, BUFFER_BYTES, r->file);
         r->at = r->buffer;
         r->end = r->buffer + n;
+        r->n_read += n;
+        me_progress_reach(r->part, r->n_read);
         if (n == 0) {
             r->failed_to_read = ferror(r->file) != 0;
             return END_OF_TEXT;

@@ -10,6 +10,7 @@
 #ifndef MEMEST_BASE_JSON_READER_H
 #define MEMEST_BASE_JSON_READER_H
 
+#include "base/progress.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -52,6 +53,9 @@ typedef struct me_json_reader me_json_reader;
  */
 me_json_reader *me_json_reader_create(const char *head, size_t head_length,
                                       FILE *file, const char *name);
+
+/** Show how far it is. @param part  of its file's bytes; borrowed. Local. */
+void me_json_reader_watch(me_json_reader *reader, me_progress_part *part);
 
 /** Give the reader back, not the file; NULL is allowed. Local. */
 void me_json_reader_destroy(me_json_reader *reader);

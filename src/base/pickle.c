@@ -377,6 +377,7 @@ static me_status run(machine *m)
     me_status status = ME_OK;
     while (status == ME_OK && op.kind != ME_PICKLE_STOP) {
         status = me_pickle_next(&m->reader, m->diag, &op);
+        me_progress_reach(m->wanted->part, m->memo.n_bytes + m->reader.offset);
         if (status == ME_OK) {
             status = run_op(m, &op);
         }
@@ -390,7 +391,8 @@ static me_status run(machine *m)
 /** Look for what it shares, then make the texts. */
 static me_status read_pickle(machine *m, long first)
 {
-    me_status status = me_pickle_memo_read(&m->memo, &m->reader, m->diag);
+    me_status status =
+        me_pickle_memo_read(&m->memo, &m->reader, m->wanted->part, m->diag);
     if (status != ME_OK) {
         return status;
     }

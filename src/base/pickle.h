@@ -10,6 +10,7 @@
 #ifndef MEMEST_BASE_PICKLE_H
 #define MEMEST_BASE_PICKLE_H
 
+#include "base/progress.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -40,6 +41,7 @@ typedef struct me_pickle_wanted {
     const char *cut_key; /**< lists of dictionaries with this key, such as the
                               frames of a stack, are cut; NULL: none */
     uint32_t cut_items;  /**< to so many */
+    me_progress_part *part; /**< both of its readings; NULL: nobody looks */
 } me_pickle_wanted;
 
 /**

@@ -2,6 +2,8 @@
 #include "base/progress.h"
 
 #include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,9 +12,6 @@ enum {
     BETWEEN_MS = 100, /* lines */
     LINE = 80
 };
-
-/** Where the line begins, and what clears it. */
-static const char erase[] = "\r\033[K";
 
 static uint64_t now_ms(void)
 {
@@ -39,6 +38,25 @@ void me_progress_begin(me_progress *progress, bool is_wanted, const char *what,
     progress->start_ms = progress->is_on ? now_ms() : 0;
     atomic_init(&progress->done, 0);
     atomic_init(&progress->last_ms, 0);
+    atomic_init(&progress->shown, 0);
+}
+
+/** Characters of a line that a terminal does not break; its last column stays
+ *  empty, since some go on with the next line behind it. */
+static int room_of(int length)
+{
+    struct winsize size;
+    const bool is_known =
+        ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return is_known && size.ws_col <= length ? size.ws_col - 1 : length;
+}
+
+int me_progress_write(const char *line, int length, unsigned shown,
+                      char text[ME_PROGRESS_BYTES])
+{
+    const int over = (int)shown > length ? (int)shown - length : 0;
+    return snprintf(text, ME_PROGRESS_BYTES, "\r%.*s%*s%s", length, line, over,
+                    "", length == 0 ? "\r" : "");
 }
 
 int me_progress_line(const me_progress *progress, uint32_t done,
@@ -74,15 +92,55 @@ void me_progress_step(me_progress *progress)
     // Of threads that come at once one writes.
     if (length > 0 && now >= last + BETWEEN_MS &&
         atomic_compare_exchange_strong(&progress->last_ms, &last, now)) {
-        char text[LINE + sizeof erase];
-        put(text, snprintf(text, sizeof text, "%s%s", erase, line));
+        char text[ME_PROGRESS_BYTES];
+        const int room = room_of(length);
+        put(text, me_progress_write(
+                      line, room,
+                      atomic_exchange(&progress->shown, (unsigned)room), text));
+    }
+}
+
+uint64_t me_progress_bytes_of(FILE *file)
+{
+    struct stat is;
+    const long at = ftell(file);
+    const bool is_known = at >= 0 && fstat(fileno(file), &is) == 0 &&
+                          S_ISREG(is.st_mode) && is.st_size > at;
+    return is_known ? (uint64_t)(is.st_size - at) : 0;
+}
+
+me_progress_part me_progress_share(const me_progress_part *part,
+                                   uint32_t tenths, uint64_t bytes)
+{
+    me_progress_part share = {.progress = NULL};
+    if (part != NULL) {
+        share.progress = part->progress;
+        share.bytes = bytes;
+        share.steps = part->steps * tenths / 10;
+    }
+    return share;
+}
+
+void me_progress_reach(me_progress_part *part, uint64_t bytes)
+{
+    if (part == NULL || part->progress == NULL || part->bytes == 0) {
+        return;
+    }
+    const double whole = (double)part->bytes;
+    const double at = bytes < part->bytes ? (double)bytes : whole;
+    while (part->done < part->steps &&
+           at * part->steps >= whole * (part->done + 1)) {
+        part->done++;
+        me_progress_step(part->progress);
     }
 }
 
 void me_progress_end(me_progress *progress)
 {
     if (progress->is_on && atomic_load(&progress->last_ms) != 0) {
-        put(erase, (int)sizeof erase - 1);
+        char text[ME_PROGRESS_BYTES];
+        put(text,
+            me_progress_write("", 0, atomic_load(&progress->shown), text));
     }
     progress->is_on = false;
 }

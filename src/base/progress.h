@@ -12,6 +12,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+
+enum {
+    ME_PROGRESS_BYTES = 168 /**< of what is written at once */
+};
 
 /** Of one thing that is done in steps. All zero shows nothing. */
 typedef struct me_progress {
@@ -25,7 +30,17 @@ typedef struct me_progress {
     uint64_t start_ms;     /**< of a clock that only goes forward */
     atomic_uint done;      /**< steps */
     atomic_ullong last_ms; /**< when the line was written last; 0: never */
+    atomic_uint shown;     /**< characters of the line that is there */
 } me_progress;
+
+/** A part of it: bytes of a file that are read, in so many of the steps. All zero
+ *  shows nothing. */
+typedef struct me_progress_part {
+    me_progress *progress; /**< borrowed; NULL: nobody looks */
+    uint64_t bytes;        /**< from one end to the other; 0: nobody knows */
+    uint32_t steps;
+    uint32_t done; /**< of them */
+} me_progress_part;
 
 /** Begin. Local.
  *
@@ -37,6 +52,16 @@ void me_progress_begin(me_progress *progress, bool is_wanted, const char *what,
 /** A step is done. Threads may call it at once. Local. */
 void me_progress_step(me_progress *progress);
 
+/** A file's bytes from where it is to its end. Local. @return 0 for a pipe */
+uint64_t me_progress_bytes_of(FILE *file);
+
+/** So many tenths of a part's steps, for so many bytes; of NULL nothing. Local. */
+me_progress_part me_progress_share(const me_progress_part *part,
+                                   uint32_t tenths, uint64_t bytes);
+
+/** So many bytes of a part have been read; NULL is allowed. Local. */
+void me_progress_reach(me_progress_part *part, uint64_t bytes);
+
 /** All is done: the line goes. Local. */
 void me_progress_end(me_progress *progress);
 
@@ -47,5 +72,13 @@ void me_progress_end(me_progress *progress);
  *  @return characters in @p line, without its end */
 int me_progress_line(const me_progress *progress, uint32_t done,
                      uint64_t passed_ms, char line[80]);
+
+/** What puts @p length characters of a line in the place of one of @p shown: blanks
+ *  and no escape sequences, which not every terminal knows (TERM=dumb). Without a
+ *  line the place is left empty. For the same test. Local.
+ *
+ *  @return characters in @p text */
+int me_progress_write(const char *line, int length, unsigned shown,
+                      char text[ME_PROGRESS_BYTES]);
 
 #endif /* MEMEST_BASE_PROGRESS_H */

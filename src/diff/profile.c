@@ -384,8 +384,8 @@ static me_status read_file(me_profile *p, FILE *file, me_diag *diag)
                : status;
 }
 
-me_status me_profile_read(const char *path, me_diag *diag,
-                          me_profile **profile_out)
+me_status me_profile_read(const char *path, me_progress_part *part,
+                          me_diag *diag, me_profile **profile_out)
 {
     FILE *file = NULL;
     me_status status = me_input_open(path, diag, &file);
@@ -397,7 +397,9 @@ me_status me_profile_read(const char *path, me_diag *diag,
         status = me_fail(diag, ME_ERR_NOMEM, "no memory to read %s", path);
     } else {
         p->name = path;
+        p->part = part;
         status = read_file(p, file, diag);
+        p->part = NULL;
     }
     (void)fclose(file);
     if (status != ME_OK) {

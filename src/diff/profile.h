@@ -8,6 +8,7 @@
 #ifndef MEMEST_DIFF_PROFILE_H
 #define MEMEST_DIFF_PROFILE_H
 
+#include "base/progress.h"
 #include "base/status.h"
 #include "diff/places.h"
 
@@ -96,6 +97,7 @@ typedef struct me_profile {
     uint32_t option_capacity;
     me_profile_calls calls; /**< of a memory snapshot */
     uint32_t n_iterations;  /**< that have run at its end; 0: it does not say */
+    me_progress_part *part; /**< while it is read; NULL: nobody looks */
 } me_profile;
 
 /**
@@ -104,10 +106,13 @@ typedef struct me_profile {
  * nvidia-smi in CSV. Which one it is follows from its contents. Local.
  *
  * @param path         its name; borrowed by the profile
+ * @param part         of what is to be read; borrowed for the call; NULL: nobody
+ *                     looks
  * @param profile_out  owned by the caller
  * @return ME_OK; ME_ERR_SYNTAX, ME_ERR_CONFIG; ME_ERR_IO, ME_ERR_NOMEM
  */
-me_status me_profile_read(const char *path, me_diag *diag,
+me_status me_profile_read(const char *path, me_progress_part *part,
+                          me_diag *diag,
                           me_profile **profile_out) ME_MUST_CHECK;
 
 /** Give back; NULL is allowed. */

@@ -341,12 +341,16 @@ static me_status read_root(reading *r, me_diag *diag)
     return status;
 }
 
-static me_status read_json(me_profile *profile, FILE *file, me_diag *diag)
+static me_status read_json_part(me_profile *profile, FILE *file,
+                                me_progress_part *part, me_diag *diag)
 {
     reading r = {.t = {.profile = profile, .rank = -1}};
     r.json = me_json_reader_create("", 0, file, profile->name);
-    me_status status =
-        r.json == NULL ? no_memory(&r, diag) : read_root(&r, diag);
+    me_status status = r.json == NULL ? no_memory(&r, diag) : ME_OK;
+    if (status == ME_OK) {
+        me_json_reader_watch(r.json, part);
+        status = read_root(&r, diag);
+    }
     if (status == ME_OK && me_trace_finish(&r.t) != ME_OK) {
         status = no_memory(&r, diag);
     }
@@ -358,19 +362,28 @@ static me_status read_json(me_profile *profile, FILE *file, me_diag *diag)
     return status;
 }
 
+static me_status read_json(me_profile *profile, FILE *file, me_diag *diag)
+{
+    return read_json_part(profile, file, profile->part, diag);
+}
+
 static me_status read_pickle(me_profile *profile, FILE *file, me_diag *diag)
 {
     FILE *json = NULL;
+    me_progress_part part =
+        me_progress_share(profile->part, 7, 2 * me_progress_bytes_of(file));
     const me_pickle_wanted wanted = {
         .keys = keys,
         .n_keys = sizeof keys / sizeof keys[0],
         .cut_key = "filename",
         .cut_items = SHOWN_FRAMES,
+        .part = &part,
     };
     me_status status =
         me_pickle_to_json(file, profile->name, &wanted, diag, &json);
     if (status == ME_OK) {
-        status = read_json(profile, json, diag);
+        part = me_progress_share(profile->part, 3, me_progress_bytes_of(json));
+        status = read_json_part(profile, json, &part, diag);
         (void)fclose(json);
     }
     return status;

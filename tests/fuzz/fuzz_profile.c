@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *path = fuzz_file(".profile", data, size);
     me_profile *profile = NULL;
     me_diag diag = {0};
-    if (me_profile_read(path, &diag, &profile) == ME_OK) {
+    if (me_profile_read(path, NULL, &diag, &profile) == ME_OK) {
         check_diff(profile);
     } else {
         fuzz_check_line(diag.text);

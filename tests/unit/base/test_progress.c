@@ -44,11 +44,54 @@ static void test_progress__shows_nothing_unasked(void **state)
     me_progress_end(&progress);
 }
 
+/** No escape sequences: a terminal need not know any (TERM=dumb). */
+static void test_progress__writes_over_what_is_there(void **state)
+{
+    (void)state;
+    char text[ME_PROGRESS_BYTES];
+    assert_int_equal(me_progress_write("  1 of 2", 8, 12, text), 13);
+    assert_string_equal(text, "\r  1 of 2    ");
+    me_progress_write("  1 of 2", 8, 3, text);
+    assert_string_equal(text, "\r  1 of 2");
+    // cut where the terminal ends
+    me_progress_write("  1 of 2", 5, 5, text);
+    assert_string_equal(text, "\r  1 o");
+    me_progress_write("", 0, 4, text);
+    assert_string_equal(text, "\r    \r");
+}
+
+static void test_progress__goes_on_with_what_is_read(void **state)
+{
+    (void)state;
+    me_progress progress = {.is_on = true};
+    me_progress_part whole = {
+        .progress = &progress, .bytes = 1000, .steps = 50};
+    me_progress_part part = me_progress_share(&whole, 7, 300);
+    assert_int_equal(part.steps, 35);
+    me_progress_reach(&part, 8);
+    assert_int_equal(atomic_load(&progress.done), 0);
+    me_progress_reach(&part, 9);
+    assert_int_equal(atomic_load(&progress.done), 1);
+    me_progress_reach(&part, 150);
+    assert_int_equal(atomic_load(&progress.done), 17);
+    me_progress_reach(&part, 100); // read anew
+    me_progress_reach(&part, UINT64_MAX);
+    assert_int_equal(atomic_load(&progress.done), 35);
+    part = me_progress_share(&whole, 3, 0); // nobody knows how long it is
+    me_progress_reach(&part, 1000);
+    part = me_progress_share(NULL, 3, 1000);
+    me_progress_reach(&part, 1000);
+    me_progress_reach(NULL, 1000);
+    assert_int_equal(atomic_load(&progress.done), 35);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_progress__says_what_is_left),
         cmocka_unit_test(test_progress__shows_nothing_unasked),
+        cmocka_unit_test(test_progress__writes_over_what_is_there),
+        cmocka_unit_test(test_progress__goes_on_with_what_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
