@@ -122,13 +122,13 @@ static void add_timed(memory *m, int32_t rank, const me_timed_course *course,
     add_beginning(m, rank, &course->parts[0]);
     for (uint32_t i = 0; i < course->n_parts; i++) {
         const me_timed_part *timed = &course->parts[i];
-        const int64_t before = i == 0 ? 0 : course->parts[i - 1].end_ns;
-        if (i > 0 && before < timed->start_ns) {
+        const int64_t before = i == 0 ? 0 : course->parts[i - 1].end_ns / 1000;
+        if (i > 0 && before < timed->start_ns / 1000) {
             me_course_part wait = *course->parts[i - 1].part;
             wait.name = "wait";
             wait.requested.peak = wait.requested.end;
             wait.reserved.peak = wait.reserved.end;
-            add_row(m, rank, &wait, before / 1000, timed->start_ns / 1000, "");
+            add_row(m, rank, &wait, before, timed->start_ns / 1000, "");
         }
         const bool is_peak =
             !has_peak && timed->part->requested.peak == peak_bytes;
