@@ -318,6 +318,15 @@ static void name_placeholder(const me_script *script, char *text, size_t size)
     }
 }
 
+/** How to go on where the script ends for a file that is somewhere else, such as
+ *  an environment that it activates. */
+static const char *advise(const me_script *script)
+{
+    return me_ends_with(script->last_line, ": No such file or directory")
+               ? "; what it can do without may have '|| true' behind it"
+               : "";
+}
+
 static me_status check_end(const me_script_order *order, const me_listening *l,
                            me_diag *diag)
 {
@@ -339,9 +348,10 @@ static me_status check_end(const me_script_order *order, const me_listening *l,
     }
     return me_fail(
         diag, ME_ERR_CONFIG,
-        "%s ended with exit code %d and launched nothing%s%s%s%s%s",
+        "%s ended with exit code %d and launched nothing%s%s%s%s%s%s",
         order->name, script->exit_code, launcher,
         script->last_line[0] == '\0' ? "" : "; it said: ", script->last_line,
+        advise(script),
         l->fence[0] == '\0' ? "" : "; no layer takes what it writes: ",
         l->fence);
 }
