@@ -92,6 +92,36 @@ static me_status name_line(const me_launch_words *words, me_status status,
     return status;
 }
 
+/** Words of a script that was saved on Windows end as its lines do, which nobody
+ *  sees. @return the one that does; NULL: none */
+static const char *find_return(const me_launch_words *words)
+{
+    const char *word = NULL;
+    for (int i = 0; word == NULL && i < words->argc; i++) {
+        const size_t length = strlen(words->argv[i]);
+        if (length > 1 && words->argv[i][length - 1] == '\r') {
+            word = words->argv[i];
+        }
+    }
+    return word;
+}
+
+static me_status name_return(const me_launch_words *words, me_status status,
+                             me_diag *diag)
+{
+    const char *word = find_return(words);
+    char text[ME_DIAG_TEXT] = "";
+    if (status == ME_ERR_NOMEM || word == NULL) {
+        return status;
+    }
+    (void)snprintf(text, sizeof text, "%s", diag->text);
+    const size_t length = strlen(word) - 1;
+    return me_fail(diag, status,
+                   "'%.*s' ends with a carriage return: the script has the "
+                   "line ends of Windows, which dos2unix mends (%.300s)",
+                   length < 80 ? (int)length : 80, word, text);
+}
+
 /** A script that was given no arguments, of whose words one is empty, most likely
  *  waits for them. */
 static me_status name_arguments(const me_cli *cli, const me_launch_words *words,
@@ -152,6 +182,7 @@ static me_status read_launch(const me_cli *cli, me_config *config,
     me_status status = me_launch_words_find(cli, diag, &words);
     if (status == ME_OK) {
         status = me_config_read_launch(config, words.argc, words.argv, diag);
+        status = status == ME_OK ? status : name_return(&words, status, diag);
         if (status != ME_OK) {
             status = name_line(&words, status, diag);
             status = name_arguments(cli, &words, status, diag);
