@@ -29,7 +29,7 @@ static me_profile *read_ranks(int first, int n, int step)
     assert_int_equal(fclose(file), 0);
     me_profile *p = NULL;
     me_diag diag = {.status = ME_OK};
-    assert_int_equal(me_profile_read(path, &diag, &p), ME_OK);
+    assert_int_equal(me_profile_read(path, NULL, &diag, &p), ME_OK);
     unlink(path);
     return p;
 }
