@@ -277,6 +277,15 @@ static const me_wrapper_option python_options[] = {
     {.names = NULL},
 };
 
+/** Modules that run a script or another module: profilers and debuggers. */
+static const me_wrapper_option runner_options[] = {
+    {"-m", 0, ME_WRAPPER_MODULE},
+    {"-o --outfile -s --sort -c --command --listen --connect --log-to", 1,
+     ME_WRAPPER_NOTHING},
+    {"--wait-for-client --log-to-stderr", 0, ME_WRAPPER_NOTHING},
+    {.names = NULL},
+};
+
 static const me_wrapper wrappers[] = {
     {"env", ME_WRAPPER_PLAIN, env_options},
     {"nohup", ME_WRAPPER_PLAIN, no_options},
@@ -303,6 +312,7 @@ static const me_wrapper wrappers[] = {
     {"launch accelerate.commands.launch accelerate-launch",
      ME_WRAPPER_ACCELERATE, accelerate_options},
     {"python python2 python3", ME_WRAPPER_PYTHON, python_options},
+    {"cProfile profile pdb ipdb debugpy", ME_WRAPPER_PYTHON, runner_options},
     {"bash sh zsh dash ksh", ME_WRAPPER_SHELL, no_options},
     {"sbatch salloc bsub nsys ncu nvprof vtune perf strace ltrace docker podman "
      "podman-hpc nerdctl singularity apptainer enroot shifter sarus ch-run uv "

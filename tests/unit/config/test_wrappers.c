@@ -76,7 +76,8 @@ static void test_wrappers__names(void **state)
         {ME_WRAPPER_DEEPSPEED, "deepspeed deepspeed.launcher.runner"},
         {ME_WRAPPER_ACCELERATE,
          "launch accelerate.commands.launch accelerate-launch"},
-        {ME_WRAPPER_PYTHON, "python python2 python3 python3.9 python3.12"},
+        {ME_WRAPPER_PYTHON, "python python2 python3 python3.9 python3.12 "
+                            "cProfile profile pdb ipdb debugpy"},
         {ME_WRAPPER_SHELL, "bash sh zsh dash ksh"},
         {ME_WRAPPER_FOREIGN,
          "sbatch salloc bsub nsys ncu nvprof vtune perf strace ltrace docker podman "
@@ -219,6 +220,10 @@ static const struct {
      "--fsdp-sharding-strategy --fsdp-auto-wrap-policy --dynamo-mode"},
     {"python", 0, "-b -bb -B -d -E -i -I -O -OO -P -q -s -S -u -v -x"},
     {"python", 1, "-W -X --check-hash-based-pycs"},
+    {"python -m cProfile", 1, "-o --outfile -s --sort"},
+    {"python -m debugpy", 0, "--wait-for-client --log-to-stderr"},
+    {"python -m debugpy", 1, "--listen --connect --log-to"},
+    {"python -m pdb", 1, "-c --command"},
 };
 
 static void check_option(const char *program, const char *option, int n_values)
