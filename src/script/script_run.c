@@ -271,10 +271,12 @@ static void name_launcher(const me_script *script, char *text, size_t size)
         const char *nothing = script->nothings[i];
         const int length = length_of_launcher(nothing);
         if (length > 0) {
+            const bool is_known = strncmp(nothing, "parallel ", 9) == 0;
             (void)snprintf(text, size,
-                           "; '%.*s' is no launcher that memest knows: give "
-                           "the command behind it",
-                           length < 60 ? length : 60, nothing);
+                           "; '%.*s' is %s: give the command behind it",
+                           length < 60 ? length : 60, nothing,
+                           is_known ? "not followed with these options"
+                                    : "no launcher that memest knows");
         }
     }
 }
