@@ -104,8 +104,8 @@ static void test_space__refuses(void **state)
         const char *says;
     } cases[] = {
         {"parallel.tenosr=1",
-         "--space parallel.tenosr: no such option, name of several, or file; "
-         "did you mean parallel.tensor"},
+         "--space parallel.tenosr: no such option, name of several (recompute, "
+         "data_parallel, offload), or file; did you mean parallel.tensor"},
         {"parallel.tensor=two", "must be a whole number from"},
         {"parallel.tensor=1,1", "1 is there twice"},
         {"parallel.tensor=", "must be 1 to"},
