@@ -30,9 +30,9 @@ typedef struct me_routing_place {
 
 /** The counts of one dispatch. */
 typedef struct me_routing_row {
-    me_routing_place at;
-    uint32_t number; /**< of the line, which its counts stand by */
-    int32_t line;    /**< where it stands, from 1 */
+    me_routing_place at; /**< first, so that rows are ordered as places are */
+    uint32_t number;     /**< of the line, which its counts stand by */
+    int32_t line;        /**< where it stands, from 1 */
 } me_routing_row;
 
 /** A rank that lines are of. */
@@ -49,16 +49,21 @@ typedef struct me_routing_rank {
  */
 typedef struct me_routing {
     double imbalance;
-    uint32_t n_experts;     /**< local ones: counts of a row */
+    uint32_t n_experts;     /**< counts of a row: local ones, or while it is of
+                                 those that `is_routed` says, all */
     me_routing_row *rows;   /**< sorted by place; owned */
     uint32_t n_rows;        /**< 0: no counts are given */
     me_routing_rank *ranks; /**< of the rows, rising, and one more; owned */
     uint32_t n_ranks;
-    uint64_t *counts;  /**< owned */
+    uint64_t *counts; /**< owned */
+    uint64_t *sent; /**< rows of each row's rank that leave it, to all experts;
+                            owned; NULL: they are not known */
     uint32_t n_skewed; /**< experts of the model, of which `counts` has the
                                rows by layer; 0: it is not of this kind */
     bool is_alone;     /**< each rank's counts are from a run without its
                                peers: see me_routing_read() */
+    bool is_routed;    /**< counts were given of what each rank's own tokens
+                               chose */
 } me_routing;
 
 /**
@@ -66,16 +71,18 @@ typedef struct me_routing {
  * the tokens of each local expert of the rank; `#` begins a comment. A line
  * `alone` says that the ranks were measured where a stand-in took NCCL's place, so
  * that each took the others to do as it does: their counts do not add up, and a
- * rank that no line is of gets what it would get if all got the same.
+ * rank that no line is of gets what it would get if all got the same. A line
+ * `routed`, before all counts, says that they are of a rank's own tokens: how many
+ * of them its router sent to each expert of the model.
  *
  * @param text         the lines
  * @param name         of the text, for errors
- * @param n_experts    local experts of a rank
+ * @param n_experts    local experts of a rank, and those of the model
  * @param routing_out  for me_routing_fini()
  * @return ME_OK; ME_ERR_CONFIG naming the line; ME_ERR_NOMEM
  */
 me_status me_routing_read(const char *text, const char *name,
-                          uint32_t n_experts, me_diag *diag,
+                          const uint32_t n_experts[2], me_diag *diag,
                           me_routing *routing_out) ME_MUST_CHECK;
 
 /**
@@ -84,9 +91,16 @@ me_status me_routing_read(const char *text, const char *name,
  *
  * @return ME_ERR_IO and ME_ERR_SYNTAX (a NUL byte) as well
  */
-me_status me_routing_read_file(const char *path, uint32_t n_experts,
+me_status me_routing_read_file(const char *path, const uint32_t n_experts[2],
                                me_diag *diag,
                                me_routing *routing_out) ME_MUST_CHECK;
+
+/** Order of two places: by rank, iteration, layer and micro-batch. For qsort(). */
+int me_routing_compare(const void *x, const void *y);
+
+/** The row of a place; NULL: there is none. Local. */
+const me_routing_row *me_routing_find(const me_routing *routing,
+                                      const me_routing_place *at);
 
 /** The counts of a row of it, one for each local expert. Local. */
 const uint64_t *me_routing_row_counts(const me_routing *routing,
@@ -127,6 +141,11 @@ void me_routing_counts(const me_routing *routing, const me_routing_place *at,
 /** Their sum. Local. */
 uint64_t me_routing_received(const me_routing *routing,
                              const me_routing_place *at, uint64_t balanced);
+
+/** Rows that the rank sends to all experts. @return false: they are not known.
+ *  Local. */
+bool me_routing_sent(const me_routing *routing, const me_routing_place *at,
+                     uint64_t *rows_out);
 
 /** Part @p index of @p whole cut into @p parts as equal as can be: what one
  *  expert gets of its rank's tokens, and one rank's part of what another gets

@@ -41,7 +41,8 @@
     STRING("moe.tokens", "", moe.tokens, \
         "File of measured routing instead: a line for each iteration, layer, " \
         "micro-batch and rank, these four numbers from 0 and then the tokens of " \
-        "each expert of the rank. A line `alone` says that they do not add up."), \
+        "each expert of the rank. A line `alone` says that they do not add up, a " \
+        "line `routed` that they are a rank's own tokens for each of all experts."), \
     BOOL("moe.grouped_gemm", "false", moe.grouped_gemm, \
         "One function for all experts of a rank, which Transformer Engine has."), \
     BOOL("moe.router_padding_for_quantization", "false", \

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "parallel/moe_layers.h"
 #include "parallel/skewed_routing.h"
+#include "plan/routed_counts.h"
 
 static uint64_t local_experts(const me_config *config)
 {
@@ -13,20 +14,16 @@ static uint64_t local_experts(const me_config *config)
 /** Rows that a rank gets of a micro-batch if all ranks get the same. */
 static uint64_t balanced_rows(const me_config *config)
 {
-    const uint64_t tokens =
-        config->model.rank_seq_length * config->train.micro_batch_size;
-    const uint64_t parts =
-        config->parallel.sequence ? (uint64_t)config->parallel.tensor : 1;
-    return tokens / parts * config->moe.router_topk *
-           (uint64_t)config->parallel.expert_tensor;
+    return me_routed_tokens(config) * (uint64_t)config->parallel.expert_tensor;
 }
 
 /** All ranks of an expert group together get what they have, unless each was
- *  measured alone, or padding comes to it. */
+ *  measured alone, or padding comes to it; less where some are dropped. Counts of
+ *  what ranks' own tokens chose have been checked line by line. */
 static me_status check_sum(const me_plan *plan, const me_routing_place *at,
                            me_diag *diag)
 {
-    if (plan->routing.is_alone ||
+    if (plan->routing.is_alone || plan->routing.is_routed ||
         plan->config->moe.router_padding_for_quantization) {
         return ME_OK;
     }
@@ -46,7 +43,7 @@ static me_status check_sum(const me_plan *plan, const me_routing_place *at,
         sum += me_routing_received(&plan->routing, &there, balanced);
     }
     const uint64_t total = balanced * (uint64_t)group.size;
-    if (sum == total) {
+    if (sum == total || (plan->config->moe.has_capacity && sum < total)) {
         return ME_OK;
     }
     return me_fail(diag, ME_ERR_CONFIG,
@@ -66,11 +63,7 @@ static me_status check_layer(const me_plan *plan, int32_t rank, int32_t layer,
         for (at.microbatch = 0; at.microbatch < train->num_microbatches;
              at.microbatch++) {
             if (!me_routing_has(&plan->routing, &at)) {
-                return me_fail(diag, ME_ERR_CONFIG,
-                               "%s: no line for iteration %d, layer %d, "
-                               "micro-batch %d, rank %d",
-                               plan->config->moe.tokens, (int)at.iteration,
-                               (int)layer, (int)at.microbatch, (int)rank);
+                return me_routed_refuse_missing(plan, &at, diag);
             }
             const me_status status = check_sum(plan, &at, diag);
             if (status != ME_OK) {
@@ -79,22 +72,6 @@ static me_status check_layer(const me_plan *plan, int32_t rank, int32_t layer,
         }
     }
     return ME_OK;
-}
-
-/** Is there a line for everything that will be asked? */
-static me_status check_rank(const me_plan *plan, int32_t rank, me_diag *diag)
-{
-    me_status status = ME_OK;
-    for (int32_t c = 0; c < plan->n_chunks; c++) {
-        const me_stage stage = me_plan_stage(plan, rank, c);
-        for (int32_t i = 0; i < stage.n_layers && status == ME_OK; i++) {
-            const int32_t layer = stage.first_layer + i;
-            if (plan->is_moe_layer[layer]) {
-                status = check_layer(plan, rank, layer, diag);
-            }
-        }
-    }
-    return status;
 }
 
 /** Has the rank this layer, and experts in it? */
@@ -114,6 +91,21 @@ static bool has_experts(const me_plan *plan, int32_t rank, int32_t layer)
         }
     }
     return false;
+}
+
+/** Is there a line for everything that will be asked? */
+static me_status check_rank(const me_plan *plan, int32_t rank, me_diag *diag)
+{
+    const int32_t n_layers = plan->config->model.num_layers;
+    const int32_t n_depths = plan->config->model.mtp_num_layers;
+    me_status status = ME_OK;
+    for (int32_t layer = 0; layer < n_layers + n_depths && status == ME_OK;
+         layer++) {
+        if (has_experts(plan, rank, layer)) {
+            status = check_layer(plan, rank, layer, diag);
+        }
+    }
+    return status;
 }
 
 /** Where a line's count is of no dispatch of the job: that is another job's. */
@@ -163,11 +155,15 @@ static me_status check_rows(const me_plan *plan, me_diag *diag)
 
 static me_status read_tokens(me_plan *plan, me_diag *diag)
 {
-    me_status status = me_routing_read_file(
-        plan->config->moe.tokens, (uint32_t)local_experts(plan->config), diag,
-        &plan->routing);
+    const uint32_t n_experts[] = {(uint32_t)local_experts(plan->config),
+                                  (uint32_t)plan->config->moe.num_experts};
+    me_status status = me_routing_read_file(plan->config->moe.tokens, n_experts,
+                                            diag, &plan->routing);
     if (status == ME_OK) {
         status = check_rows(plan, diag);
+    }
+    if (status == ME_OK && plan->routing.is_routed) {
+        status = me_plan_receive_routed(plan, diag);
     }
     for (int32_t r = 0;
          status == ME_OK && r < plan->config->parallel.world_size; r++) {

@@ -71,6 +71,9 @@ static void state_tokens(const me_routing *routing, me_str *statement)
         for (uint32_t j = 0; j < routing->n_experts; j++) {
             me_digest_add(&digest, counts[j]);
         }
+        if (routing->sent != NULL) {
+            me_digest_add(&digest, routing->sent[row->number]);
+        }
     }
     state_digest("the contents of moe.tokens", digest, statement);
 }

@@ -33,8 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data + 1, size - 1);
     me_routing routing = {.n_rows = 0};
     me_diag diag = {.status = ME_OK};
-    if (me_routing_read(text, "tokens", data[0] % 8U + 1, &diag, &routing) ==
-        ME_OK) {
+    const uint32_t n_experts[] = {data[0] % 8U + 1, data[0] % 16U + 1};
+    if (me_routing_read(text, "tokens", n_experts, &diag, &routing) == ME_OK) {
         check_routing(&routing);
         me_routing_fini(&routing);
     } else {

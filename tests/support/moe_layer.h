@@ -41,9 +41,11 @@ static inline void test_layer_init(test_layer *t, uint64_t tokens,
     test_model_init(&t->m, 1);
     const uint64_t local = moe->num_experts / (uint64_t)ranks[0];
     if (counts != NULL) {
-        assert_int_equal(me_routing_read(counts, "counts", (uint32_t)local,
-                                         &diag, &t->routing),
-                         ME_OK);
+        const uint32_t experts[] = {(uint32_t)local,
+                                    (uint32_t)moe->num_experts};
+        assert_int_equal(
+            me_routing_read(counts, "counts", experts, &diag, &t->routing),
+            ME_OK);
     }
     t->m.nn.moe = &t->state;
     t->m.config.model.seq_length = tokens;

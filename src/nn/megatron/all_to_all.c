@@ -13,13 +13,12 @@ static uint32_t local_experts(const me_token_exchange *x)
     return (uint32_t)(c->moe.num_experts / (uint64_t)c->parallel.expert);
 }
 
-/** Rows of each expert of member @p member of the expert group. */
-static void count_rows(const me_token_exchange *x, int32_t member,
-                       uint64_t *counts_out)
+/** This dispatch, of member @p member of the expert group. */
+static me_routing_place place(const me_token_exchange *x, int32_t member)
 {
     const me_communicators *comm = x->nn->comm;
     const int32_t own = comm->index[ME_GROUP_EXPERT];
-    const me_routing_place at = {
+    return (me_routing_place){
         .rank =
             comm->index[ME_GROUP_WORLD] + (member - own) * comm->expert_stride,
         .member = member,
@@ -27,6 +26,14 @@ static void count_rows(const me_token_exchange *x, int32_t member,
         .layer = x->layer,
         .microbatch = me_microbatch_get(x->nn->e),
     };
+}
+
+/** Rows of each expert of member @p member of the expert group. */
+static void count_rows(const me_token_exchange *x, int32_t member,
+                       uint64_t *counts_out)
+{
+    const me_communicators *comm = x->nn->comm;
+    const me_routing_place at = place(x, member);
     static const me_routing uniform = {.imbalance = 1.0};
     const uint64_t parts = (uint64_t)comm->size[ME_GROUP_EXPERT_TENSOR];
     const uint32_t n = local_experts(x);
@@ -114,6 +121,30 @@ static uint64_t rows_arriving(const me_token_exchange *x, int32_t member,
 uint64_t me_expert_rows(const me_token_exchange *exchange)
 {
     return rows_of(exchange, exchange->nn->comm->index[ME_GROUP_EXPERT]);
+}
+
+uint64_t me_sent_rows(const me_token_exchange *exchange)
+{
+    const me_communicators *comm = exchange->nn->comm;
+    const me_routing *routing = exchange->nn->routing;
+    const uint64_t sources =
+        (uint64_t)comm->size[ME_GROUP_EXPERT_TENSOR_EXPERT];
+    const me_routing_place at = place(exchange, comm->index[ME_GROUP_EXPERT]);
+    uint64_t sum = 0;
+    if (exchange->is_fixed || me_routing_sent(routing, &at, &sum)) {
+        return exchange->is_fixed ? exchange->balanced : sum;
+    }
+    if (sources == 1) {
+        return me_expert_rows(exchange);
+    }
+    if (exchange->most == 0 || routing->is_alone ||
+        me_routing_is_uniform(routing)) {
+        return exchange->balanced;
+    }
+    for (int32_t i = 0; i < comm->size[ME_GROUP_EXPERT]; i++) {
+        sum = me_size_add(sum, rows_of(exchange, i));
+    }
+    return sum / sources;
 }
 
 uint64_t me_arriving_rows(const me_token_exchange *exchange,

@@ -30,6 +30,11 @@ uint64_t me_expert_rows(const me_token_exchange *exchange);
 /** Rows of each local expert of this rank, which R is the sum of. */
 void me_expert_counts(const me_token_exchange *exchange, uint64_t *counts_out);
 
+/** Rows that this rank sends to all experts: as they were counted; of one rank
+ *  what it gets; where some are dropped and it is not said whose, as many as all
+ *  ranks send on average. */
+uint64_t me_sent_rows(const me_token_exchange *exchange);
+
 /** r of tensor rank @p tensor_rank of this rank's. */
 uint64_t me_arriving_rows(const me_token_exchange *exchange,
                           int32_t tensor_rank);

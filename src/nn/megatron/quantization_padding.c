@@ -4,15 +4,11 @@
 #include "base/size.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
+#include "parallel/expert_rows.h"
 #include "tensor/autograd.h"
 
 static const me_op padding_kernel = {"padding",
                                      .cost = ME_COST(INDEX, 0, 0, 2)};
-
-uint64_t me_quantization_multiple(const me_config *config)
-{
-    return config->fp8.recipe == ME_FP8_MXFP8 ? 32 : 16;
-}
 
 bool me_experts_pad(const me_nn *nn)
 {

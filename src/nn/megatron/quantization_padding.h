@@ -12,9 +12,6 @@
 
 #include "nn/nn.h"
 
-/** get_align_size_for_quantization(): 32 rows for MXFP8, else 16. */
-uint64_t me_quantization_multiple(const me_config *config);
-
 /** Do grouped experts pad their rows? Not without FP8, and not where the router
  *  or the dispatcher has (skip_routed_expert_padding()). */
 bool me_experts_pad(const me_nn *nn);

@@ -45,8 +45,4 @@ void me_router_fini(me_engine *e, me_router *router);
 me_tensor *me_router_forward(me_nn *nn, me_router *router, me_tensor *x,
                              me_tensor **map_out);
 
-/** get_capacity(): tokens that an expert takes of @p n_tokens; their number if
- *  there is no limit. */
-uint64_t me_expert_capacity(const me_config *config, uint64_t n_tokens);
-
 #endif /* MEMEST_NN_MEGATRON_ROUTER_H */

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
 #include "nn/megatron/router_parts.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
-
-uint64_t me_expert_capacity(const me_config *config, uint64_t n_tokens)
-{
-    const me_moe_options *m = &config->moe;
-    if (!m->has_capacity) {
-        return n_tokens;
-    }
-    const double exact = (double)me_size_mul(n_tokens, m->router_topk) /
-                         (double)m->num_experts * m->capacity_factor;
-    const uint64_t whole = (uint64_t)exact;
-    return whole + ((double)whole < exact ? 1 : 0);
-}
+#include "parallel/expert_rows.h"
 
 /** The flags of those tokens that an expert takes: (T, E). Its other names come
  *  behind it. */

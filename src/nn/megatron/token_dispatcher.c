@@ -8,6 +8,7 @@
 #include "nn/megatron/shared_experts.h"
 #include "ops/elementwise.h"
 #include "ops/view.h"
+#include "parallel/expert_rows.h"
 #include "tensor/launch.h"
 
 static const me_dispatcher_kind *const kinds[] = {
@@ -107,9 +108,7 @@ static void count_rows(me_dispatcher *d, uint64_t n_tokens)
         x->most = me_size_mul(capacity, sources);
     }
     d->n_rows = me_expert_rows(x);
-    d->n_sent = m->router_padding_for_quantization && sources == 1
-                    ? d->n_rows
-                    : x->balanced;
+    d->n_sent = me_sent_rows(x);
     me_expert_counts(x, d->counts);
 }
 

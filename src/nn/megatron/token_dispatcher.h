@@ -26,7 +26,8 @@ typedef struct me_dispatcher {
     uint32_t n_local;  /**< experts of this rank */
     uint64_t *counts;  /**< rows of each for this micro-batch; of the engine */
     uint64_t n_rows;   /**< R, their sum */
-    uint64_t n_sent;   /**< rows of this rank's tokens, K·T unless padded */
+    uint64_t n_sent;   /**< rows of this rank's tokens, K·T unless some
+                            are dropped or padded */
     uint64_t n_tokens; /**< T */
     me_shape shape;    /**< of the layer's input, (s, b, h) */
     me_token_exchange exchange;

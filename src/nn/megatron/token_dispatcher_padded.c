@@ -7,6 +7,7 @@
 #include "ops/index.h"
 #include "ops/sort.h"
 #include "ops/view.h"
+#include "parallel/expert_rows.h"
 #include "tensor/launch.h"
 
 /* All-to-all whose experts all get C tokens of every rank, be they padding: nobody

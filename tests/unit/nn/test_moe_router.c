@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/elementwise.h"
+#include "parallel/expert_rows.h"
 #include "support/moe_layer.h"
 
 #include <stdio.h>
@@ -180,6 +181,26 @@ static void test_router__capacity(void **state)
     assert_int_equal(me_expert_capacity(&config, 10), 4);
 }
 
+/* Dropped beyond the capacity of 40 · 4 / 12 · 2 = 26.67, and then up to a
+ * multiple by other tokens, of which there are 40 together. */
+static void test_router__rows_sent(void **state)
+{
+    (void)state;
+    me_config config = {.moe = top_4_of_12};
+    assert_int_equal(me_expert_rows_sent(&config, 40, 33), 33);
+    config.moe.router_padding_for_quantization = true;
+    assert_int_equal(me_expert_rows_sent(&config, 40, 0), 0);
+    assert_int_equal(me_expert_rows_sent(&config, 40, 17), 32);
+    assert_int_equal(me_expert_rows_sent(&config, 40, 33), 40);
+    config.fp8.recipe = ME_FP8_MXFP8;
+    assert_int_equal(me_expert_rows_sent(&config, 40, 7), 32);
+    config.moe.has_capacity = true;
+    config.moe.capacity_factor = 2;
+    config.moe.router_padding_for_quantization = false;
+    assert_int_equal(me_expert_rows_sent(&config, 40, 26), 26);
+    assert_int_equal(me_expert_rows_sent(&config, 40, 40), 27);
+}
+
 /* Weights in float32 make no float32 of what experts hand on, whose
  * activation is not a fused one: `.to(original_dtype)`. */
 static void test_router__wide_weights_and_experts(void **state)
@@ -210,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_router__dropped_tokens),
         cmocka_unit_test(test_router__as_many_as_there_are),
         cmocka_unit_test(test_router__capacity),
+        cmocka_unit_test(test_router__rows_sent),
         cmocka_unit_test(test_router__wide_weights_and_experts),
     };
     return cmocka_run_group_tests_name("moe_router", tests, NULL, NULL);

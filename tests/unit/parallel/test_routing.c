@@ -13,12 +13,16 @@ static const char two_experts[] = "# a comment\n"
                                   "0 0 0 0 1 2 # and another\r\n"
                                   "1 0 3 2 0 4";
 
+/* Of a rank, and of the model. */
+static const uint32_t experts[] = {2, 4};
+
 static void test_routing__reads_counts(void **state)
 {
     (void)state;
     me_diag diag = {.status = ME_OK};
     me_routing r;
-    assert_int_equal(me_routing_read(two_experts, "f", 2, &diag, &r), ME_OK);
+    assert_int_equal(me_routing_read(two_experts, "f", experts, &diag, &r),
+                     ME_OK);
     uint64_t counts[2] = {0, 0};
     const me_routing_place first = {.layer = 1};
     const me_routing_place last = {
@@ -64,8 +68,9 @@ static void test_routing__says_what_is_wrong(void **state)
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         me_diag diag = {.status = ME_OK};
         me_routing r;
-        assert_int_equal(me_routing_read(cases[i].text, "f", 2, &diag, &r),
-                         ME_ERR_CONFIG);
+        assert_int_equal(
+            me_routing_read(cases[i].text, "f", experts, &diag, &r),
+            ME_ERR_CONFIG);
         assert_string_equal(diag.text, cases[i].said);
         assert_null(r.rows);
     }
@@ -79,7 +84,7 @@ static void test_routing__alone(void **state)
     me_diag diag = {.status = ME_OK};
     me_routing r;
     assert_int_equal(
-        me_routing_read("alone # word\n0 0 0 2 7 9\n", "f", 2, &diag, &r),
+        me_routing_read("alone # word\n0 0 0 2 7 9\n", "f", experts, &diag, &r),
         ME_OK);
     const me_routing_place own = {.rank = 2};
     const me_routing_place missing = {.rank = 2, .layer = 1};
@@ -92,6 +97,46 @@ static void test_routing__alone(void **state)
     assert_true(me_routing_has(&r, &later));
     assert_int_equal(me_routing_received(&r, &other, 100), 100);
     me_routing_fini(&r);
+}
+
+/* Counts of what a rank's own tokens chose are of all experts of the model. */
+static void test_routing__routed(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        const char *said; /**< NULL: it is right */
+    } cases[] = {
+        {"routed\n0 0 0 1 7 9 1 3\n", NULL},
+        {"alone\nrouted # word\n0 0 0 1 7 9 1 3\n", NULL},
+        {"0 0 0 0 1 2\nrouted\n", "f, line 2: routed stands before all counts"},
+        {"routed\n0 0 0 1 7 9\n",
+         "f, line 2: expected numbers: iteration, layer, micro-batch, rank and "
+         "the tokens of its own for each of 4 experts"},
+        {"route\n", "f, line 1: expected numbers: iteration, layer, "
+                    "micro-batch, rank and the tokens of its 2 experts"},
+    };
+
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_diag diag = {.status = ME_OK};
+        me_routing r;
+        const me_status status =
+            me_routing_read(cases[i].text, "f", experts, &diag, &r);
+        const me_routing_place at = {.rank = 1};
+        uint64_t sent = 0;
+        if (cases[i].said != NULL) {
+            assert_int_equal(status, ME_ERR_CONFIG);
+            assert_string_equal(diag.text, cases[i].said);
+            continue;
+        }
+        assert_int_equal(status, ME_OK);
+        assert_true(r.is_routed);
+        assert_int_equal(r.n_experts, 4);
+        assert_int_equal(me_routing_received(&r, &at, 0), 20);
+        assert_false(me_routing_sent(&r, &at, &sent)); // until a plan says it
+        me_routing_fini(&r);
+    }
 }
 
 /** A file with @p text, @p times over. */
@@ -126,7 +171,7 @@ static void test_routing__reads_long_files(void **state)
     assert_int_equal(fclose(file), 0);
     me_diag diag = {.status = ME_OK};
     me_routing r;
-    assert_int_equal(me_routing_read_file(path, 2, &diag, &r), ME_OK);
+    assert_int_equal(me_routing_read_file(path, experts, &diag, &r), ME_OK);
     for (int n = 0; n < RANKS * LAYERS; n++) {
         const me_routing_place at = {
             .rank = n / LAYERS, .layer = n % LAYERS, .microbatch = 2};
@@ -147,14 +192,15 @@ static void test_routing__says_what_is_wrong_in_files(void **state)
     static const char path[] = "test_routing.tokens";
     me_diag diag = {.status = ME_OK};
     me_routing r;
-    assert_int_equal(me_routing_read_file("none/such", 2, &diag, &r),
+    assert_int_equal(me_routing_read_file("none/such", experts, &diag, &r),
                      ME_ERR_IO);
     write_file(path,
                "\xEF\xBB\xBF"
                "0 0 0 0 1 2\n0 0 0 1 1\n",
                1);
     diag = (me_diag){.status = ME_OK};
-    assert_int_equal(me_routing_read_file(path, 2, &diag, &r), ME_ERR_CONFIG);
+    assert_int_equal(me_routing_read_file(path, experts, &diag, &r),
+                     ME_ERR_CONFIG);
     assert_non_null(strstr(diag.text, "line 2: expected numbers"));
     for (int i = 0; i < 3; i++) {
         static const char *const before[] = {"0 0 0 0 1 2\n", "0 0 0 0 1 ",
@@ -165,7 +211,7 @@ static void test_routing__says_what_is_wrong_in_files(void **state)
         (void)fputc('\0', file);
         assert_int_equal(fclose(file), 0);
         diag = (me_diag){.status = ME_OK};
-        assert_int_equal(me_routing_read_file(path, 2, &diag, &r),
+        assert_int_equal(me_routing_read_file(path, experts, &diag, &r),
                          ME_ERR_SYNTAX);
         assert_string_equal(diag.text, "binary file: it has a NUL byte");
         assert_int_equal(diag.line, i == 0 ? 2 : 1);
@@ -184,7 +230,7 @@ static void test_routing__equal_columns(void **state)
                                "0 0 0 2 1 2\n0 1 1 2 3 4\n"
                                "0 0 0 3 1 2\n"
                                "0 1 0 4 3 4\n0 0 0 4 1 2\n";
-    assert_int_equal(me_routing_read(text, "f", 2, &diag, &r), ME_OK);
+    assert_int_equal(me_routing_read(text, "f", experts, &diag, &r), ME_OK);
     for (int32_t rank = 1; rank < 6; rank++) {
         assert_int_equal(me_routing_is_same(&r, 0, rank), rank == 4);
     }
@@ -217,7 +263,7 @@ static void test_routing__without_memory(void **state)
         me_routing r;
         me_alloc_fail_at(nth);
         const me_status status =
-            me_routing_read(two_experts, "f", 2, &diag, &r);
+            me_routing_read(two_experts, "f", experts, &diag, &r);
         me_alloc_fail_at(0);
         if (status == ME_OK) {
             me_routing_fini(&r);
@@ -234,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_routing__reads_counts),
         cmocka_unit_test(test_routing__says_what_is_wrong),
         cmocka_unit_test(test_routing__alone),
+        cmocka_unit_test(test_routing__routed),
         cmocka_unit_test(test_routing__reads_long_files),
         cmocka_unit_test(test_routing__says_what_is_wrong_in_files),
         cmocka_unit_test(test_routing__equal_columns),
