@@ -11,10 +11,12 @@ An expert without tokens allocates nothing and cannot be placed: such a recordin
 is refused. Grouped experts have one output together; how they share it decides no
 sizes, and it is written as even, but for biases, which are added to each one's
 rows, and layers whose rows go to the host. Lines: iteration, layer, micro-batch, rank, tokens
-of each expert; `alone` where a stand-in took NCCL's place.
+of each expert; `alone` where a stand-in took NCCL's place. Where rows are dropped or
+padded, what leaves a rank is data as well: then choices are written, `routed`, that give both.
 """
 import gzip
 import json
+import math
 import os
 import re
 import sys
@@ -41,6 +43,8 @@ ELSEWHERE = re.compile(r"fusions/fused_bias_dropout\.py:|/module/layernorm_linea
 TE_GEMM = re.compile(r"^transformer_engine/pytorch/cpp_extensions/gemm\.py:")
 TE_UNPADDING = re.compile(r"^transformer_engine/pytorch/module/fp8_unpadding\.py:\d+:forward\|")
 TE_BIASED = re.compile(r"^megatron/core/transformer/moe/experts\.py:(\d+):_apply_bias\|")
+# Of routers, by either name.
+PADDING = {"--moe-router-padding-for-quantization", "--moe-router-padding-for-fp8"}
 # A function of autograd's that runs with gradients.
 APPLY = "torch/autograd/function.py:"
 
@@ -66,7 +70,7 @@ class Job:
         # Blocks are quantised together, which leaves the sum alone.
         self.is_bulk = value(args, "--fp8-recipe", "") == "blockwise"
         self.pads_itself = (self.is_quantised
-                            and "--moe-router-padding-for-quantization" not in args)
+                            and not PADDING.intersection(args))
         self.hidden = int(value(args, "--hidden-size", 0))
         self.is_alone = bool(d.get("fake"))
         self.layers = int(value(args, "--num-layers", 0))
@@ -90,12 +94,41 @@ class Job:
             self.row_bytes = 2 * int(value(args, "--hidden-size", 0))
         self.is_recomputed = (value(args, "--recompute-granularity", "") == "full"
                               or value(args, "--recompute-modules", "") == "moe")
+        # Of each chunk; the others are not.
+        self.n_recomputed = (int(value(args, "--recompute-num-layers", 1))
+                             if value(args, "--recompute-method", "") == "block" else None)
         frequency = value(args, "--moe-layer-freq", "1")
         depths = int(value(args, "--mtp-num-layers", 0))
         stage = self.rank // (self.world // self.stages)
+        whole = self.virtual_stages(args, depths)[stage::self.stages]
         self.chunks = [[i for i in chunk
                         if self.has_experts(min(i, self.layers - 1), frequency)]
-                       for chunk in self.virtual_stages(args, depths)[stage::self.stages]]
+                       for chunk in whole]
+        self.recomputed = {i for chunk in whole for i in chunk[:self.n_recomputed]}
+        self.loses_choices(args, context)
+
+    def loses_choices(self, args, context):
+        """Rows that are neither dropped nor padded say themselves what was chosen."""
+        self.all_experts = int(value(args, "--num-experts", 0))
+        self.topk = int(value(args, "--moe-router-topk", 2))
+        self.tokens = (int(value(args, "--seq-length", 0)) // context
+                       * int(value(args, "--micro-batch-size", 1))
+                       // (self.tensor if "--sequence-parallel" in args else 1))
+        factor = float(value(args, "--moe-expert-capacity-factor", -1))
+        self.drops = factor >= 0 and "--moe-pad-expert-input-to-capacity" not in args
+        self.most = self.tokens
+        if self.drops:
+            self.most = math.ceil(self.tokens * self.topk / self.all_experts * factor)
+        self.unit = 1
+        if self.is_quantised and not self.pads_itself:
+            self.unit = 32 if value(args, "--fp8-recipe", "") == "mxfp8" else 16
+        self.width = int(value(args, "--moe-latent-size", self.hidden))
+        expert_ranks = int(value(args, "--expert-model-parallel-size", 1))
+        self.sources = expert_ranks * self.expert_tensor
+        self.first = self.rank // self.expert_tensor % expert_ranks * self.experts
+        self.is_routed = (self.is_alone and self.sources > 1
+                          and (self.drops or self.unit > 1)
+                          and value(args, "--moe-token-dispatcher-type", "") == "alltoall")
 
     def virtual_stages(self, args, depths):
         """Layers of each, those of multi-token prediction numbered on."""
@@ -138,6 +171,26 @@ def expand(frequency):
         one, _, times = part.partition("*")
         numbers += [int(x) for x in one.strip("[]").split(",")] * int(times or 1)
     return numbers
+
+
+def of_forwards(job, iterations, outputs):
+    """Of (microseconds, bytes, whether with gradients) those that are not of layers
+    that run again. What is to run again runs without gradients first; behind the
+    last of it comes the rest of its chunk."""
+    if not job.is_recomputed or job.n_recomputed is None:
+        yield from ((at, size) for at, size, has_gradients in outputs
+                    if not (job.is_recomputed and has_gradients))
+        return
+    plain = [x[:2] for x in outputs if not x[2]]
+    others = [x[:2] for x in outputs if x[2]]
+    for _ in range(iterations):
+        for _, layers in job.forwards():
+            n = len(job.recomputed.intersection(layers))
+            run, plain = plain[:n], plain[n:]
+            if run:
+                others = [x for x in others if x[0] > run[-1][0]]
+            rest, others = others[:len(layers) - n], others[len(layers) - n:]
+            yield from run + rest
 
 
 def first_outputs(d, job):
@@ -201,14 +254,13 @@ def grouped_outputs(d, job):
         yield from every_second(d)
         return
     found = {i: int(m[1]) for i, text in enumerate(d["stacks"])
-             if (m := TE_GROUPED.search(text))
-             and not (job.is_recomputed and APPLY in text)}
+             if (m := TE_GROUPED.search(text)) and m.start() < text.find("|")}
     first = min(found.values())
     own = {i: int(GROUPED_LINE.search(d["stacks"][i])[1]) for i, line in found.items()
            if line == first}
-    for action, size, _, stack, at, _ in d["events"]:
-        if action == "alloc" and own.get(stack) == max(own.values()):
-            yield at, size
+    yield from of_forwards(job, count_iterations(d), [
+        (e[4], e[1], APPLY in d["stacks"][e[3]]) for e in d["events"]
+        if e[0] == "alloc" and own.get(e[3]) == max(own.values())])
 
 
 def quantised_parts(d, job):
@@ -295,6 +347,91 @@ def even(tokens, experts):
     return [tokens // experts + (i < tokens % experts) for i in range(experts)]
 
 
+def spread(total, parts, unit):
+    """As equal multiples as can be."""
+    return [n * unit for n in even(total // unit, parts)]
+
+
+# Rows and columns that one scale of a quantised block is of.
+BLOCK = 128
+
+
+def split(job, total, blocks):
+    """What each expert gets of rows that are known together: how many blocks they are,
+    each expert's for itself, decides the size of the columns' scales."""
+    unit = job.unit * (job.sources if job.is_routed and job.unit > 1 else 1)
+    if blocks is None or unit > BLOCK:
+        return spread(total, job.experts, unit)
+    most = [n * BLOCK for n in even(blocks, job.experts)]
+    missing = sum(most) - total
+    for i, n in enumerate(most):
+        less = max(0, min(BLOCK - unit, missing, n - unit))
+        missing -= less
+        most[i] = n - less
+    return spread(total, job.experts, unit) if missing else most
+
+
+def column_blocks(d, job):
+    """Blocks of rows by the microseconds of the output that they are for; the first
+    run of what runs again has no columns, and its second those."""
+    found = {i: (int(m[1]), int(GROUPED_LINE.search(text)[1]), APPLY in text)
+             for i, text in enumerate(d["stacks"])
+             if (m := TE_GROUPED.search(text)) and m.start() < text.find("|")}
+    first = min((line for line, _, _ in found.values()), default=0)
+    last = max((line for _, line, _ in found.values()), default=0)
+    out, parts, waiting = {}, [], {}
+    for action, size, _, stack, at, _ in d["events"]:
+        if action != "alloc" or found.get(stack, (0,))[0] != first:
+            continue
+        if found[stack][1] < last:
+            parts += [size] if size > job.hidden else []
+            continue
+        rows_of = size // job.row_bytes
+        if len(parts) > 1:
+            out[at] = (parts[-1] - rows_of * job.width) // (4 * job.width)
+            if waiting.get(size):
+                out[waiting[size].pop()] = out[at]
+        elif job.is_recomputed and not found[stack][2]:
+            waiting.setdefault(size, []).append(at)
+        parts = []
+    return out
+
+
+def chosen(job, tokens, sent):
+    """Choices of a rank's own tokens for each expert that leave these numbers: what
+    its experts got was as much from every rank, which a stand-in makes one of."""
+    local = [n // job.sources for n in tokens]
+    if any(n % job.sources for n in tokens):
+        local = spread(sum(tokens) // job.sources, job.experts, job.unit)
+    rest = spread(sent - sum(local), job.all_experts - job.experts, job.unit)
+    out = rest[:job.first] + local + rest[job.first:]
+    if job.unit == 1:
+        return out
+    missing = sum(out) - job.tokens * job.topk
+    for i, n in enumerate(out):
+        less = min(job.unit - 1, missing, max(n - 1, 0))
+        missing -= less
+        out[i] = n - less
+    return out
+
+
+def permuted(d, job):
+    """(microseconds, rows) of what leaves the rank each time, which a dispatch makes
+    before it: nothing else of it is a quarter of all choices, but what kernels
+    are timed with."""
+    found = {i for i, text in enumerate(d["stacks"])
+             if ":dispatch_preprocess" in text or ":permute_with_mask_map" in text}
+    choices = job.tokens * job.topk
+    least, most = choices // 4, choices + job.all_experts * job.unit
+    return [(e[4], e[1] // 2 // job.width) for e in d["events"]
+            if e[0] == "alloc" and e[3] in found
+            and least <= e[1] / 2 / job.width <= most]
+
+
+def count_iterations(d):
+    return len([p for p in d["points"] if re.fullmatch(r"iter\d+_begin", p["name"])])
+
+
 def rows(d, iterations):
     """Lines of the file for one rank's recording, of its first iterations."""
     job = Job(d)
@@ -304,9 +441,11 @@ def rows(d, iterations):
                 and (job.is_bulk or not job.is_quantised))
     ends = unpadded(d) if job.pads_itself else []
     n_outputs = 1 if is_joint else job.experts
+    leaving = permuted(d, job) if job.is_routed else []
+    blocks = column_blocks(d, job) if job.is_bulk and job.is_grouped else {}
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
-        sizes = [s for at, s in outputs if begin <= at < end]
+        sizes = [(at, s) for at, s in outputs if begin <= at < end]
         totals = [s // 2 // job.hidden for at, s in ends if begin <= at < end]
         places = [(m, layer) for m, layers in job.forwards() for layer in layers]
         parts = reloaded(d, job, begin, end) if job.offloaded else {}
@@ -314,11 +453,14 @@ def rows(d, iterations):
             sys.exit(f"{d['name']}: iteration {iteration} has {len(sizes)} expert outputs, "
                      f"not {len(places) * n_outputs}: an expert without tokens?")
         for i, (microbatch, layer) in enumerate(places):
-            group = [s // job.row_bytes for s in sizes[i * n_outputs:(i + 1) * n_outputs]]
-            tokens = even(group[0], job.experts) if is_joint else group
+            own = sizes[i * n_outputs:(i + 1) * n_outputs]
+            group = [s // job.row_bytes for _, s in own]
+            tokens = split(job, group[0], blocks.get(own[0][0])) if is_joint else group
             tokens = parts.get((microbatch, layer), tokens)
             if len(totals) == len(places):
                 tokens = without_padding(tokens, totals[i])
+            if job.is_routed:
+                tokens = chosen(job, tokens, max(x for x in leaving if x[0] < own[0][0])[1])
             for rank in job.peers:
                 yield " ".join(map(str, [iteration, layer, microbatch, rank, *tokens]))
 
@@ -329,15 +471,21 @@ def are_given(d):
     is_one = value(args, "--expert-model-parallel-size", "1") == "1"
     return ("--num-experts" not in args or "--moe-pad-expert-input-to-capacity" in args
             or (Job(d).is_grouped and not Job(d).is_quantised and is_one
-                and "--disable-bias-linear" in args and not Job(d).offloaded))
+                and "--disable-bias-linear" in args and not Job(d).offloaded
+                and not Job(d).drops))
 
 
 def lines(name, ranks, iterations):
     """The file of a case."""
     yield f"# Measured routing of {name}."
-    yield "# iteration, layer, micro-batch, rank, tokens of each of its experts"
-    if Job(ranks[0]).is_alone:
+    job = Job(ranks[0])
+    what = ("its own tokens for each expert" if job.is_routed
+            else "tokens of each of its experts")
+    yield f"# iteration, layer, micro-batch, rank, {what}"
+    if job.is_alone:
         yield "alone"
+    if job.is_routed:
+        yield "routed"
     for d in ranks:
         yield from rows(d, iterations)
 
