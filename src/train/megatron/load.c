@@ -129,6 +129,7 @@ static void begin_optimizer(me_trainer *t, me_optimizer *o, loading *l, int n)
     l->order[n] = me_engine_alloc(t->e, o->count, sizeof *l->order[n]);
     l->leaving[n] = me_engine_alloc(t->e, o->count, sizeof *l->leaving[n]);
     if (l->values[n] == NULL || l->order[n] == NULL || l->leaving[n] == NULL) {
+        l->values[n] = NULL;
         return;
     }
     find_order(t, o, l->order[n], l->leaving[n]);
@@ -166,7 +167,7 @@ static void end_aware(me_trainer *t, me_optimizer *o, const loading *l, int n)
     }
     me_precision_aware_load(t->e, &o->aware, o->shards, o->count, true);
     for (uint32_t i = 0;
-         o->aware.has_masters && l->order[n] != NULL && i < o->count; i++) {
+         o->aware.has_masters && l->values[n] != NULL && i < o->count; i++) {
         const me_shard_state *s = &o->shards[l->order[n][i]];
         me_module_switch_to_shard(t->e, s->parameter->module);
         me_precision_aware_set(t->e, &o->aware, s);

@@ -220,7 +220,8 @@ static void reduce_group(me_megatron_fsdp *f, uint32_t first)
                     me_keep(f->t->e, "grad_comm", ME_CATEGORY_COMMUNICATION,
                             comm_dtype(f), ME_SHAPE(b->numel));
             }
-            if (b->gradients == NULL && !b->is_pooled) {
+            if (b->gradients == NULL && !b->is_pooled &&
+                me_megatron_fsdp_shards_gradients(f, b)) {
                 fetch(f, b); // its own reduction before was waited for just now
             }
             reduce_bucket(f, b, comm_dtype(f));
