@@ -253,8 +253,8 @@ bool me_is_deterministic(const me_engine *e);
 void me_compile_cache_set(me_engine *e, bool is_warm);
 bool me_compile_cache_is_warm(const me_engine *e);
 
-/** A compiled kernel is timed with a buffer of @p bytes, unless its timing is found in
- *  the cache. */
+/** A compiled kernel is timed with a buffer of @p bytes, unless its timing is
+ *  found in the cache. */
 void me_compile_timing_add(me_engine *e, uint64_t bytes);
 
 /** The largest of these buffers, taken or not; 0: no kernel is timed. Local. */
