@@ -27,21 +27,30 @@ static int32_t stage_of(const me_plan *plan, int32_t rank)
     return me_plan_coordinates(plan, rank).at[ME_AXIS_PIPELINE];
 }
 
+/** Does nothing that is still to come change it? */
+static bool is_placed(const me_time_place *place, me_group_kind kind)
+{
+    return place->group[kind].is_remote && place->spans_stages[kind] &&
+           place->first_stage[kind] == 0;
+}
+
 static me_status place_group(const me_plan *plan, const me_job_card *card,
                              int32_t rank, me_group_kind kind,
                              me_time_place *place)
 {
     const me_cluster_layout *layout = &card->layout;
     const me_group group = me_grid_group(&plan->grid, kind, rank);
+    const int32_t own_node = me_cluster_node(layout, rank);
+    const int32_t own_stage = stage_of(plan, rank);
     place->group[kind].size = group.size;
-    place->first_stage[kind] = stage_of(plan, rank);
-    for (int32_t i = 0; i < group.size; i++) {
+    place->first_stage[kind] = own_stage;
+    for (int32_t i = 0; i < group.size && !is_placed(place, kind); i++) {
         const int32_t member = me_group_member(&group, i);
-        if (me_cluster_node(layout, member) != me_cluster_node(layout, rank)) {
+        const int32_t stage = stage_of(plan, member);
+        if (me_cluster_node(layout, member) != own_node) {
             place->group[kind].is_remote = true;
         }
-        const int32_t stage = stage_of(plan, member);
-        if (stage != stage_of(plan, rank)) {
+        if (stage != own_stage) {
             place->spans_stages[kind] = true;
         }
         if (stage < place->first_stage[kind]) {

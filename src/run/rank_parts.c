@@ -107,9 +107,22 @@ static me_status make_device(me_rank_parts *p, me_diag *diag)
     return ME_OK;
 }
 
+/** Of a stage the lowest rank's times count alone, which is the first one that has
+ *  its program. */
+static bool has_times(const me_plan *plan, int32_t rank)
+{
+    const int32_t first = me_plan_representative(plan, plan->class_of[rank]);
+    const int32_t stage = me_plan_coordinates(plan, first).at[ME_AXIS_PIPELINE];
+    const me_coordinates lowest = {.at = {[ME_AXIS_PIPELINE] = stage}};
+    return me_grid_rank(&plan->grid, ME_GRID_DENSE, &lowest) == first;
+}
+
 static me_status make_clock(me_rank_parts *p, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
+    if (!has_times(s->plan, p->rank)) {
+        return ME_OK;
+    }
     const me_status status =
         me_clock_create(s->plan, s->card, p->place_rank, diag, &p->clock);
     if (status == ME_OK && p->clock != NULL) {
