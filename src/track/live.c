@@ -77,8 +77,14 @@ static bool grow_kinds(me_live *live)
     return true;
 }
 
+static bool is_kind(const me_live_kind *kind, kind_key key)
+{
+    return kind->op == key.op && kind->module == key.module &&
+           kind->category == key.category && kind->is_shard == key.is_shard;
+}
+
 /** Index of the kind, made if it is new; UINT32_MAX without memory. */
-static uint32_t find_kind(me_live *live, kind_key key)
+static uint32_t look_up_kind(me_live *live, kind_key key)
 {
     if (live->n_kinds >= live->kinds_capacity && !grow_kinds(live)) {
         refuse(live, ME_ERR_NOMEM);
@@ -86,9 +92,7 @@ static uint32_t find_kind(me_live *live, kind_key key)
     }
     uint32_t at = hash_kind(key) & live->table_mask;
     while (live->table[at] != 0) {
-        const me_live_kind *kind = &live->kinds[live->table[at] - 1];
-        if (kind->op == key.op && kind->module == key.module &&
-            kind->category == key.category && kind->is_shard == key.is_shard) {
+        if (is_kind(&live->kinds[live->table[at] - 1], key)) {
             return live->table[at] - 1;
         }
         at = (at + 1) & live->table_mask;
@@ -102,6 +106,30 @@ static uint32_t find_kind(me_live *live, kind_key key)
         .is_shard = key.is_shard,
         .serial = live->peak_serial, // there was none at the peak
     };
+    return index;
+}
+
+/** As look_up_kind(); a program does the same over and over, so that it mostly is
+ *  @p guess, which need be no kind at all. */
+static uint32_t find_kind(me_live *live, kind_key key, uint32_t guess)
+{
+    return guess < live->n_kinds && is_kind(&live->kinds[guess], key)
+               ? guess
+               : look_up_kind(live, key);
+}
+
+/** The kind of a block that is asked for. */
+static uint32_t next_kind(me_live *live, const me_event *event)
+{
+    const kind_key key = {event->op, event->module, event->category,
+                          event->is_shard};
+    const uint32_t guess =
+        live->n_kinds == 0 ? 0 : live->kinds[live->last].next;
+    const uint32_t index = find_kind(live, key, guess);
+    if (index != UINT32_MAX) {
+        live->kinds[live->last].next = index;
+        live->last = index;
+    }
     return index;
 }
 
@@ -152,9 +180,7 @@ void me_live_alloc(me_live *live, const me_event *event)
         refuse(live, block->is_live ? ME_ERR_INTERNAL : ME_ERR_OVERFLOW);
         return;
     }
-    const uint32_t index =
-        find_kind(live, (kind_key){event->op, event->module, event->category,
-                                   event->is_shard});
+    const uint32_t index = next_kind(live, event);
     if (index == UINT32_MAX) {
         return;
     }
@@ -201,13 +227,15 @@ void me_live_recategorize(me_live *live, const me_event *event)
         return;
     }
     const me_live_kind before = live->kinds[block->kind];
-    const uint32_t index =
-        find_kind(live, (kind_key){before.op, before.module, event->category,
-                                   before.is_shard});
+    const uint32_t index = find_kind(
+        live,
+        (kind_key){before.op, before.module, event->category, before.is_shard},
+        before.became);
     if (index == UINT32_MAX || index == block->kind) {
         return;
     }
     me_live_kind *from = &live->kinds[block->kind];
+    from->became = index;
     me_live_kind *to = &live->kinds[index];
     remember(live, from);
     remember(live, to);

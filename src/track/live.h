@@ -22,6 +22,8 @@ typedef struct me_live_kind {
     uint32_t module;
     uint8_t category; /**< me_category */
     bool is_shard;    /**< see me_event */
+    uint32_t next;    /**< the kind asked for after this one, the last time */
+    uint32_t became;  /**< the kind that a block of it was then known to be */
     uint64_t serial;  /**< of the peak that the two below belong to */
     uint64_t bytes_at_peak;
     uint64_t blocks_at_peak;
@@ -48,6 +50,7 @@ typedef struct me_live {
     uint32_t kinds_capacity;
     uint32_t *table; /**< open addressing: index of the kind + 1, 0: free */
     uint32_t table_mask;
+    uint32_t last;      /**< the kind asked for last */
     uint64_t requested; /**< bytes live now */
     uint64_t n_allocations;
     uint64_t peak_serial;
