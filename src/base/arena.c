@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    FIRST_CHUNK = 1 << 14,
+    FIRST_CHUNK = 1 << 13,
     LAST_CHUNK = 1 << 20
 };
 
@@ -48,14 +48,14 @@ void me_arena_destroy(me_arena *arena)
     me_free(arena);
 }
 
+/** Half of what there is, so that a third of it is the most that stays empty. */
 static size_t chunk_capacity(const me_arena *arena, size_t at_least)
 {
     size_t capacity = FIRST_CHUNK;
-    if (arena->chunks != NULL) {
-        capacity = arena->chunks->capacity * 2;
-    }
-    if (capacity > LAST_CHUNK) {
-        capacity = LAST_CHUNK;
+    if (arena->held_bytes / 2 > FIRST_CHUNK) {
+        capacity = arena->held_bytes / 2 < LAST_CHUNK
+                       ? (size_t)arena->held_bytes / 2
+                       : LAST_CHUNK;
     }
 #ifdef ME_ARENA_MALLOC
     capacity = 0; // an item a chunk, so that AddressSanitizer sees overruns
