@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
-#include "config/framework.h"
-#include "report/job_report.h"
+#include "report/gather_parts.h"
 #include "report/verdict.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,11 +35,6 @@ static void put_place(me_str *out, const me_rank_place *place)
     }
 }
 
-static bool is_lowest(const me_rank_place *place)
-{
-    return place->tp == 0 && place->dp == 0 && place->cp == 0 && place->ep == 0;
-}
-
 static me_status put_part(me_str *out, const me_report_part *part)
 {
     unsigned char *bytes = NULL;
@@ -52,7 +45,7 @@ static me_status put_part(me_str *out, const me_report_part *part)
     }
     unsigned char *times = NULL;
     size_t times_size = 0;
-    status = is_lowest(&part->places[0])
+    status = me_place_is_lowest(&part->places[0])
                  ? me_rank_result_encode_time(part->result, &times, &times_size)
                  : ME_OK;
     if (status != ME_OK) {
@@ -154,6 +147,20 @@ static part *add_part(rank_table *table, const encoded *result)
     return p;
 }
 
+me_status me_gather_refuse(int32_t world_size, int32_t rank, bool has_result,
+                           me_diag *diag)
+{
+    if (rank < 0 || rank >= world_size) {
+        return me_fail(diag, ME_ERR_INTERNAL,
+                       "there is a result of rank %d in a world of %d",
+                       (int)rank, (int)world_size);
+    }
+    return me_fail(diag, ME_ERR_INTERNAL,
+                   has_result ? "there are two results of rank %d"
+                              : "there is no result of rank %d",
+                   (int)rank);
+}
+
 static me_status read_part(reader *in, rank_table *table, me_diag *diag)
 {
     const uint64_t size = get_number(in, SIZE_BYTES);
@@ -173,19 +180,15 @@ static me_status read_part(reader *in, rank_table *table, me_diag *diag)
     }
     for (uint64_t i = 0; i < n_places; i++) {
         const me_rank_place place = get_place(in);
-        if (place.rank < 0 || place.rank >= table->world_size) {
-            return me_fail(diag, ME_ERR_INTERNAL,
-                           "there is a result of rank %d in a world of %d",
-                           (int)place.rank, (int)table->world_size);
-        }
-        if (table->part_of[place.rank] != 0) {
-            return me_fail(diag, ME_ERR_INTERNAL,
-                           "there are two results of rank %d", (int)place.rank);
+        if (place.rank < 0 || place.rank >= table->world_size ||
+            table->part_of[place.rank] != 0) {
+            return me_gather_refuse(table->world_size, place.rank, true, diag);
         }
         table->places[place.rank] = place;
         table->part_of[place.rank] = table->n_parts;
         p->lowest = place.rank < p->lowest ? place.rank : p->lowest;
-        if (is_lowest(&place) && place.pp >= 0 && place.pp < table->n_stages) {
+        if (me_place_is_lowest(&place) && place.pp >= 0 &&
+            place.pp < table->n_stages) {
             table->times[place.pp] = (encoded){result.bytes + size, times_size};
         }
     }
@@ -208,8 +211,7 @@ static me_status read_blocks(const me_blob *blobs, int n_blobs,
     }
     for (int32_t rank = 0; rank < table->world_size; rank++) {
         if (table->part_of[rank] == 0) {
-            return me_fail(diag, ME_ERR_INTERNAL,
-                           "there is no result of rank %d", (int)rank);
+            return me_gather_refuse(table->world_size, rank, false, diag);
         }
     }
     return ME_OK;
@@ -284,17 +286,8 @@ static me_status predict(const rank_table *table, const me_rates *rates,
                          me_diag *diag, me_report *report)
 {
     static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
-    const char *untimed =
-        me_framework_traits_of(report->config)->untimed(report->config);
     const size_t n = (size_t)table->n_stages;
-    if (rates == NULL || !rates->is_known) {
-        (void)snprintf(report->time.reason, sizeof report->time.reason,
-                       "the card's rates are not known");
-        return ME_OK;
-    }
-    if (untimed != NULL) {
-        (void)snprintf(report->time.reason, sizeof report->time.reason, "%s",
-                       untimed);
+    if (!me_report_is_timed(rates, report)) {
         return ME_OK;
     }
     me_arena *arena = me_arena_create(ceiling_bytes, "report.times");
@@ -377,9 +370,17 @@ static me_status copy_assumptions(const me_report_input *input,
     return ME_OK;
 }
 
-static me_status build_report(const me_report_input *input,
-                              const me_blob *blobs, int n_blobs, me_diag *diag,
-                              me_report **report_out)
+/** The parts of all ranks. */
+typedef struct gathered {
+    const me_report_part
+        *lent; /**< of the only process; NULL: all are encoded */
+    uint32_t n_lent;
+    const me_blob *blobs;
+    int n_blobs;
+} gathered;
+
+static me_status build_report(const me_report_input *input, const gathered *all,
+                              me_diag *diag, me_report **report_out)
 {
     me_report *report = me_alloc(1, sizeof *report, "report");
     if (report == NULL) {
@@ -393,7 +394,10 @@ static me_status build_report(const me_report_input *input,
                            ? ME_ERR_NOMEM
                            : copy_assumptions(input, report);
     if (status == ME_OK) {
-        status = fill_results(blobs, n_blobs, input->rates, diag, report);
+        status = all->lent != NULL ? me_report_lend(all->lent, all->n_lent,
+                                                    input->rates, diag, report)
+                                   : fill_results(all->blobs, all->n_blobs,
+                                                  input->rates, diag, report);
     }
     if (status != ME_OK) {
         me_report_destroy(report);
@@ -407,20 +411,26 @@ static me_status build_report(const me_report_input *input,
     return ME_OK;
 }
 
-me_status me_report_gather(me_transport *transport,
-                           const me_report_input *input,
-                           const me_report_part *parts, uint32_t n_parts,
-                           me_diag *diag, me_report **report_out)
+/** Are all results of the only process lent? */
+static bool can_lend(const me_transport *transport, const me_report_part *parts,
+                     uint32_t n_parts)
 {
-    *report_out = NULL;
+    bool are_lent = n_parts > 0 && me_transport_size(transport) == 1;
+    for (uint32_t i = 0; are_lent && i < n_parts; i++) {
+        are_lent = parts[i].lent != NULL;
+    }
+    return are_lent;
+}
+
+/** Through the transport. @param report_out  NULL on other processes than 0 */
+static me_status gather_encoded(me_transport *transport,
+                                const me_report_input *input,
+                                const me_report_part *parts, uint32_t n_parts,
+                                me_diag *diag, me_report **report_out)
+{
     me_str block = {0};
     me_blob *blobs = NULL;
-    me_report *report = NULL;
     me_status status = ME_OK;
-    if (input->world_size < 1) {
-        status = me_fail(diag, ME_ERR_INTERNAL, "a report of a world of %d",
-                         (int)input->world_size);
-    }
     for (uint32_t i = 0; i < n_parts && status == ME_OK; i++) {
         status = put_part(&block, &parts[i]);
         if (status != ME_OK) {
@@ -428,53 +438,47 @@ me_status me_report_gather(me_transport *transport,
         }
     }
     status = me_transport_agree(transport, status, diag);
-    if (status != ME_OK) {
-        goto out;
+    if (status == ME_OK) {
+        status = me_transport_gather(transport, me_str_text(&block),
+                                     block.length, diag, &blobs);
     }
-    status = me_transport_gather(transport, me_str_text(&block), block.length,
-                                 diag, &blobs);
+    const int size = me_transport_size(transport);
     if (status == ME_OK && me_transport_rank(transport) == 0) {
-        status = build_report(input, blobs, me_transport_size(transport), diag,
-                              &report);
+        const gathered all = {.blobs = blobs, .n_blobs = size};
+        status = build_report(input, &all, diag, report_out);
+    }
+    if (blobs != NULL) {
+        me_blobs_free(blobs, size);
+    }
+    me_str_fini(&block);
+    return status;
+}
+
+me_status me_report_gather(me_transport *transport,
+                           const me_report_input *input,
+                           const me_report_part *parts, uint32_t n_parts,
+                           me_diag *diag, me_report **report_out)
+{
+    *report_out = NULL;
+    me_report *report = NULL;
+    me_status status = ME_OK;
+    if (input->world_size < 1) {
+        status = me_fail(diag, ME_ERR_INTERNAL, "a report of a world of %d",
+                         (int)input->world_size);
+    }
+    status = me_transport_agree(transport, status, diag);
+    if (status == ME_OK) {
+        const gathered lent = {.lent = parts, .n_lent = n_parts};
+        status = can_lend(transport, parts, n_parts)
+                     ? build_report(input, &lent, diag, &report)
+                     : gather_encoded(transport, input, parts, n_parts, diag,
+                                      &report);
     }
     status = me_transport_agree(transport, status, diag);
     if (status == ME_OK) {
         *report_out = report;
         report = NULL;
     }
-out:
     me_report_destroy(report);
-    if (blobs != NULL) {
-        me_blobs_free(blobs, me_transport_size(transport));
-    }
-    me_str_fini(&block);
     return status;
-}
-
-int32_t me_report_lowest_rank(const me_report *report, uint32_t result)
-{
-    int32_t rank = 0;
-    while (report->ranks[rank].result != result) {
-        rank++;
-    }
-    return rank;
-}
-
-void me_report_destroy(me_report *report)
-{
-    if (report == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < report->n_results; i++) {
-        me_rank_result_destroy(report->results[i]);
-    }
-    for (uint32_t i = 0; i < report->n_assumptions; i++) {
-        me_free(report->assumptions[i]);
-    }
-    me_free(report->results);
-    me_free(report->ranks);
-    me_free(report->assumptions);
-    me_free(report->version);
-    me_step_time_destroy(report->time.step);
-    me_free(report);
 }

@@ -38,7 +38,9 @@ extern const me_schema me_place_schema; /**< of me_rank_place */
 typedef struct me_report_part {
     const me_rank_result *result;
     const me_rank_place *places;
-    uint32_t n_places; /**< at least 1 */
+    uint32_t n_places;    /**< at least 1 */
+    me_rank_result *lent; /**< `result`, if it lives as long as the report does,
+                               which then need not have its own; or NULL */
 } me_report_part;
 
 /** What the report is told beside the results. All borrowed. */
@@ -152,8 +154,10 @@ typedef struct me_report {
     char *version;
     int32_t world_size;
     me_rank_result **results; /**< all different, in the order of the lowest
-                                   rank that has them; owned */
+                                   rank that has them; owned, with what they
+                                   point to unless that is lent */
     uint32_t n_results;
+    bool has_lent_results;
     me_report_rank *ranks; /**< world_size of them, by rank */
     char **assumptions;    /**< owned */
     uint32_t n_assumptions;

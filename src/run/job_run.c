@@ -182,6 +182,7 @@ static void add_unit(const me_run *s, rank_share *a, int32_t unit)
     }
     a->parts[a->n_units] = (me_report_part){
         .result = me_units_result(u, unit),
+        .lent = me_units_result(u, unit),
         .places = a->places + before,
         .n_places = (uint32_t)(a->n_ranks - before),
     };

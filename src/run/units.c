@@ -63,7 +63,7 @@ bool me_units_is_mine(const me_units *units, int32_t unit)
     return units->twins[unit].number % units->n_processes == units->process;
 }
 
-const me_rank_result *me_units_result(const me_units *units, int32_t unit)
+me_rank_result *me_units_result(const me_units *units, int32_t unit)
 {
     return units->results[unit] != NULL
                ? units->results[unit]

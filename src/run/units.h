@@ -125,6 +125,6 @@ me_status me_units_remake_log(const me_units *units, int32_t unit,
 bool me_units_is_mine(const me_units *units, int32_t unit);
 
 /** What the unit's ranks took; borrowed. Local. */
-const me_rank_result *me_units_result(const me_units *units, int32_t unit);
+me_rank_result *me_units_result(const me_units *units, int32_t unit);
 
 #endif /* MEMEST_RUN_UNITS_H */

@@ -224,11 +224,15 @@ static void test_report__misses_no_rank(void **state)
     (void)state;
     me_rank_result *result = me_rank_result_create();
     const me_rank_place places[] = {{.rank = 0}, {.rank = 1}, {.rank = 2}};
-    const me_report_part parts[] = {
-        {result, &places[0], 1}, {result, &places[0], 2}, {result, places, 3}};
-    gather_parts(&parts[0], 1, "no result of rank 1");
-    gather_parts(&parts[0], 2, "two results of rank 0");
-    gather_parts(&parts[2], 1, "rank 2 in a world of 2");
+    me_rank_result *const lent[] = {NULL, result};
+    for (int i = 0; i < 2; i++) {
+        const me_report_part parts[] = {{result, &places[0], 1, lent[i]},
+                                        {result, &places[0], 2, lent[i]},
+                                        {result, places, 3, lent[i]}};
+        gather_parts(&parts[0], 1, "no result of rank 1");
+        gather_parts(&parts[0], 2, "two results of rank 0");
+        gather_parts(&parts[2], 1, "rank 2 in a world of 2");
+    }
     me_rank_result_destroy(result);
 }
 
@@ -241,7 +245,7 @@ static void test_report__prints_empty_results(void **state)
         .config = &config, .version = "0.1.0", .world_size = 1};
     me_rank_result *result = me_rank_result_create();
     const me_rank_place place = {0};
-    const me_report_part part = {result, &place, 1};
+    const me_report_part part = {result, &place, 1, NULL};
     me_transport *transport = NULL;
     assert_int_equal(me_transport_local_create(&transport), ME_OK);
     me_report *report = NULL;
@@ -254,6 +258,48 @@ static void test_report__prints_empty_results(void **state)
     me_report_destroy(report);
     me_transport_destroy(transport);
     me_rank_result_destroy(result);
+}
+
+/* What is lent is not copied; equal results are one all the same, and what is
+ * printed is what it is of copies. */
+static void test_report__lends_results(void **state)
+{
+    (void)state;
+    const me_config config = me_tiny_config();
+    const me_report_input input = {
+        .config = &config, .version = "0.1.0", .world_size = 4};
+    static const me_rank_place places[] = {
+        {.rank = 3, .dp = 3}, {.rank = 0}, {.rank = 1}, {.rank = 2, .dp = 2}};
+    me_rank_result *results[3] = {NULL, NULL, NULL};
+    me_report_part parts[3];
+    me_transport *transport = NULL;
+    me_report *lent = NULL;
+    me_report *copied = NULL;
+    assert_int_equal(me_transport_local_create(&transport), ME_OK);
+    for (int i = 0; i < 3; i++) {
+        results[i] = me_rank_result_create();
+        results[i]->parameters = i == 1 ? 7 : 5; // the last is as the first
+        parts[i] = (me_report_part){results[i], &places[i], i == 2 ? 2 : 1,
+                                    results[i]};
+    }
+    assert_int_equal(me_report_gather(transport, &input, parts, 3, NULL, &lent),
+                     ME_OK);
+    parts[0].lent = NULL;
+    assert_int_equal(
+        me_report_gather(transport, &input, parts, 3, NULL, &copied), ME_OK);
+    assert_int_equal(lent->n_results, 2);
+    assert_ptr_equal(lent->results[0], results[1]);
+    assert_ptr_equal(lent->results[1], results[2]);
+    assert_int_equal(lent->ranks[3].result, 1);
+    static char text[TEXT_MAX];
+    (void)snprintf(text, sizeof text, "%s", print(lent, ME_FORMAT_JSON));
+    assert_string_equal(print(copied, ME_FORMAT_JSON), text);
+    me_report_destroy(lent);
+    me_report_destroy(copied);
+    for (int i = 0; i < 3; i++) {
+        me_rank_result_destroy(results[i]);
+    }
+    me_transport_destroy(transport);
 }
 
 static me_status report_all(void *context)
@@ -289,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_report__writes_json_by_class),
         cmocka_unit_test(test_report__misses_no_rank),
         cmocka_unit_test(test_report__prints_empty_results),
+        cmocka_unit_test(test_report__lends_results),
         cmocka_unit_test(test_report__survives_failing_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
