@@ -9,7 +9,8 @@ static const fold_files files = {ME_MODEL, "fold_property.json",
 
 enum {
     JOBS = 12,
-    SMALL_JOBS = 40
+    SMALL_JOBS = 40,
+    INTERLEAVED_JOBS = 12
 };
 
 /** An order that Megatron-LM has no function for; its V needs untied
@@ -192,6 +193,48 @@ static job make_job_of_experts(me_random *random)
     return j;
 }
 
+/** Chunks in turns on tensor ranks that read data, each in its own order, whose
+ *  small blocks share segments with much else. */
+static job make_interleaved_job(me_random *random)
+{
+    job j = {.n = 0};
+    const int64_t tensor = 2 * pick_power(random, 1);
+    const int64_t pipeline = 2 * pick_power(random, 1);
+    const int64_t data = pick_power(random, 1);
+    const int64_t chunks = me_random_in(random, 2, 5);
+    const int64_t rounds = pipeline * me_random_in(random, 1, 6);
+    set(&j, "parallel.tensor", tensor);
+    set(&j, "parallel.pipeline", pipeline);
+    set(&j, "parallel.virtual_pipeline", chunks);
+    set(&j, "parallel.world_size", tensor * pipeline * data);
+    set(&j, "train.global_batch_size", data * rounds);
+    set(&j, "train.micro_batch_size", 1);
+    set(&j, "model.num_layers", pipeline * chunks);
+    set(&j, "model.hidden_size", 128 * pick_power(random, 2));
+    set(&j, "model.num_attention_heads", 4);
+    set(&j, "model.ffn_hidden_size", 256);
+    set(&j, "model.seq_length", 256 * pick_power(random, 4));
+    set(&j, "model.max_position_embeddings", 4096);
+    set(&j, "model.vocab_size", 1000 * me_random_in(random, 1, 32));
+    set_word(&j, "model.position_embedding_type=rope");
+    set_word(&j, "model.add_bias_linear=false");
+    if (me_random_in(random, 0, 1) == 0) {
+        set_word(&j, "impl.transformer=transformer_engine");
+        set_word(&j, "impl.core_attention=te_fused");
+    }
+    set_flag(&j, random, "model.untie_embeddings_and_output_weights");
+    set_flag(&j, random, "optimizer.distributed");
+    set_flag(&j, random, "parallel.sequence");
+    set_flag(&j, random, "train.create_attention_mask_in_dataloader");
+    return j;
+}
+
+static const char *folding_changes_no_interleaved_job(me_random *random)
+{
+    const job j = make_interleaved_job(random);
+    return check_job(&files, &j);
+}
+
 static const char *folding_changes_no_experts(me_random *random)
 {
     const job j = make_job_of_experts(random);
@@ -217,6 +260,12 @@ static void test_fold__changes_nothing(void **state)
 {
     (void)state;
     me_property_run(folding_changes_nothing, JOBS);
+}
+
+static void test_fold__changes_no_interleaved_job(void **state)
+{
+    (void)state;
+    me_property_run(folding_changes_no_interleaved_job, INTERLEAVED_JOBS);
 }
 
 static void test_fold__changes_no_experts(void **state)
@@ -307,6 +356,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold__changes_nothing),
+        cmocka_unit_test(test_fold__changes_no_interleaved_job),
         cmocka_unit_test(test_fold__changes_no_experts),
         cmocka_unit_test(test_fold__changes_nothing_under_recomputation),
         cmocka_unit_test(test_fold__changes_nothing_in_pairs_over_nodes),
