@@ -330,7 +330,7 @@ static void print_guess(const me_profile *guessed, me_str *text)
     }
 }
 
-/** A report is of the first iterations; a snapshot has all that are simulated. */
+/** Each ends with its last iteration; a run may have made more or fewer. */
 static void print_ends(const me_diff *diff, me_str *text)
 {
     const uint32_t a = diff->a->n_iterations;

@@ -212,19 +212,16 @@ bool me_point_keeps_peaks(const char *name)
 
 /**
  * A named moment. An iteration runs from its own "begin" point, where there is
- * one, to its "end"; points inside a forward do not reset the peaks. Those of
- * iterations that repeat the steady one are not kept; an evaluation is one more.
+ * one, to its "end"; an evaluation is one more. Points inside a forward do not
+ * reset the peaks.
  */
 static void on_point(me_tracker *t, const me_event *event)
 {
     const char *name = event->name == NULL ? "" : event->name;
     const bool is_iteration = strncmp(name, "iter", 4) == 0;
     const bool is_evaluation = strcmp(name, "evaluated") == 0;
-    const bool is_saved = strcmp(name, "checkpoint_saved") == 0;
     close_span(t);
-    if (event->iteration <= ME_STEADY_ITERATION || is_evaluation || is_saved) {
-        add_point(t, name);
-    }
+    add_point(t, name);
     if (!me_point_keeps_peaks(name)) {
         t->since_point = no_peaks(t);
         me_quiet_forget(&t->quiet);
