@@ -62,7 +62,7 @@ static void time_kernel(me_engine *e, me_compiled_kernel kernel,
                         const me_tensor *changed, int n_changed)
 {
     const uint64_t cache = me_engine_card(e)->l2_cache_bytes;
-    me_compile_timing_add(e, cache);
+    me_compile_timing_note(e);
     if (me_compile_cache_is_warm(e)) {
         return;
     }

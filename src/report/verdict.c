@@ -77,22 +77,13 @@ const char *me_basis_name(me_basis basis)
     return "unknown";
 }
 
-static uint64_t point_bytes(const me_point_result *point, me_basis basis)
+static uint64_t bytes_of(me_basis basis, uint64_t device, uint64_t reserved,
+                         uint64_t requested)
 {
     switch (basis) {
-    case ME_BASIS_DEVICE: return point->device_bytes;
-    case ME_BASIS_RESERVED: return point->reserved_peak_bytes;
-    case ME_BASIS_REQUESTED: return point->requested_peak_bytes;
-    }
-    return ME_BYTES_UNKNOWN;
-}
-
-static uint64_t peak_bytes(const me_peak_result *peak, me_basis basis)
-{
-    switch (basis) {
-    case ME_BASIS_DEVICE: return peak->device_bytes;
-    case ME_BASIS_RESERVED: return peak->reserved_bytes;
-    case ME_BASIS_REQUESTED: return peak->requested_bytes;
+    case ME_BASIS_DEVICE: return device;
+    case ME_BASIS_RESERVED: return reserved;
+    case ME_BASIS_REQUESTED: return requested;
     }
     return ME_BYTES_UNKNOWN;
 }
@@ -105,10 +96,16 @@ uint64_t me_result_most_bytes(const me_rank_result *result, me_basis basis)
     }
     uint64_t most = 0;
     for (uint32_t i = 0; i < result->n_points; i++) {
-        most = me_max_u64(most, point_bytes(&result->points[i], basis));
+        const me_point_result *p = &result->points[i];
+        most = me_max_u64(most, bytes_of(basis, p->device_bytes,
+                                         p->reserved_peak_bytes,
+                                         p->requested_peak_bytes));
     }
     for (uint32_t i = 0; i < result->n_iterations; i++) {
-        most = me_max_u64(most, peak_bytes(&result->iterations[i].peak, basis));
+        const me_peak_result *p = &result->iterations[i].peak;
+        most =
+            me_max_u64(most, bytes_of(basis, p->device_bytes, p->reserved_bytes,
+                                      p->requested_bytes));
     }
     return most;
 }

@@ -338,11 +338,12 @@ me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag)
  *  Segments that expand are cut alike either way. */
 static uint64_t doubtful_timing_bytes(const me_rank_parts *p)
 {
-    return p->simulation->alloc_conf.expandable_segments ||
+    return !me_compile_timing_is_noted(p->engine) ||
+                   p->simulation->alloc_conf.expandable_segments ||
                    me_config_is_set(p->simulation->plan->config,
                                     "train.compile_cache_is_warm")
                ? 0
-               : me_compile_timing_bytes(p->engine);
+               : me_engine_card(p->engine)->l2_cache_bytes;
 }
 
 me_status me_rank_parts_collect_as(me_rank_parts *p,

@@ -382,14 +382,14 @@ bool me_compile_cache_is_warm(const me_engine *e)
     return e->is_compile_cache_warm;
 }
 
-void me_compile_timing_add(me_engine *e, uint64_t bytes)
+void me_compile_timing_note(me_engine *e)
 {
-    e->compile_timing_bytes = me_max_u64(e->compile_timing_bytes, bytes);
+    e->has_timed_kernels = true;
 }
 
-uint64_t me_compile_timing_bytes(const me_engine *e)
+bool me_compile_timing_is_noted(const me_engine *e)
 {
-    return e->compile_timing_bytes;
+    return e->has_timed_kernels;
 }
 
 bool me_is_deterministic(const me_engine *e)

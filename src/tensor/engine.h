@@ -253,12 +253,12 @@ bool me_is_deterministic(const me_engine *e);
 void me_compile_cache_set(me_engine *e, bool is_warm);
 bool me_compile_cache_is_warm(const me_engine *e);
 
-/** A compiled kernel is timed with a buffer of @p bytes, unless its timing is
- *  found in the cache. */
-void me_compile_timing_add(me_engine *e, uint64_t bytes);
+/** A compiled kernel is timed, for which the card's cache is flushed with a buffer
+ *  of its size, unless its timing is found. */
+void me_compile_timing_note(me_engine *e);
 
-/** The largest of these buffers, taken or not; 0: no kernel is timed. Local. */
-uint64_t me_compile_timing_bytes(const me_engine *e);
+/** Was one, or would it have been? Local. */
+bool me_compile_timing_is_noted(const me_engine *e);
 
 /** Objects in cycles are garbage that Python's collector will find: @p collect lets
  *  go of what they hold. It is called once, by me_collect(); NULL: there is

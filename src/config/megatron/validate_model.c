@@ -165,6 +165,18 @@ static me_status check_mtp_tied(const me_config *config, me_diag *diag)
                    (int)config->parallel.pipeline);
 }
 
+/** Of an option that is on and whose function is modelled compiled alone. */
+static me_status check_compiled(const me_config *config, const char *option,
+                                me_diag *diag)
+{
+    return config->train.torch_compile
+               ? ME_OK
+               : me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "%s = true with train.torch_compile = false is not "
+                         "modelled",
+                         option);
+}
+
 /** MLATransformerConfig: "Output gate is not supported for MLA yet." */
 static me_status check_output_gate(const me_config *config, me_diag *diag)
 {
@@ -183,11 +195,7 @@ static me_status check_output_gate(const me_config *config, me_diag *diag)
                        "optimizer.muon_split_qkv = true, whose parts of the "
                        "projection leave the gate out");
     }
-    return config->train.torch_compile
-               ? ME_OK
-               : me_fail(diag, ME_ERR_UNSUPPORTED,
-                         "model.attention_output_gate = true with "
-                         "train.torch_compile = false is not modelled");
+    return check_compiled(config, "model.attention_output_gate", diag);
 }
 
 /** Megatron-Bridge's norm of a projection's output knows no bias that is still
@@ -219,11 +227,7 @@ static me_status check_l2_norm(const me_config *config, me_diag *diag)
                        "model.multi_latent_attention = true or "
                        "model.qk_layernorm_across_heads = true");
     }
-    return config->train.torch_compile
-               ? ME_OK
-               : me_fail(diag, ME_ERR_UNSUPPORTED,
-                         "model.qk_l2_norm = true with "
-                         "train.torch_compile = false is not modelled");
+    return check_compiled(config, "model.qk_l2_norm", diag);
 }
 
 /** TransformerConfig reads them whatever the positions are. */

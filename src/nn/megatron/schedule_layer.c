@@ -23,21 +23,36 @@ static void hold(me_engine *e, me_tensor **name, me_tensor *x)
     me_release(e, before);
 }
 
-/** A node of a layer runs: its work belongs to the layer. */
-static me_module_id enter_layer(const me_chunk_plan *p, const me_layer_plan *l)
+/** A node of a layer that runs. */
+typedef struct running {
+    me_nn *nn;
+    me_schedule_node *node;
+    const me_flow *given; /**< borrowed */
+    me_module_id before;
+} running;
+
+/** Its work belongs to the layer. */
+static running begin_node(const me_chunk_plan *p, const me_layer_plan *l,
+                          me_schedule_node *node, const me_flow *x)
 {
-    me_engine *e = nn_of(p)->e;
-    const me_module_id before = me_module_current(e);
-    me_microbatch(e, p->microbatch);
-    me_phase_set(e, ME_PHASE_FORWARD);
-    me_module_enter(e, l->layer->module);
-    return before;
+    me_nn *nn = nn_of(p);
+    const running r = {nn, node, x, me_module_current(nn->e)};
+    me_microbatch(nn->e, p->microbatch);
+    me_phase_set(nn->e, ME_PHASE_FORWARD);
+    me_module_enter(nn->e, l->layer->module);
+    me_schedule_node_begin(nn, node, x);
+    return r;
 }
 
-static void leave_layer(const me_chunk_plan *p, me_module_id before)
+/** @param frees  as me_schedule_node_end() */
+static me_flow end_node(const running *r, uint32_t n_outputs,
+                        me_tensor *const *outputs, bool frees)
 {
-    me_module_leave(nn_of(p)->e);
-    me_module_resume(nn_of(p)->e, before);
+    const me_flow y = me_schedule_node_end(r->nn, r->node, n_outputs, outputs,
+                                           r->given, frees);
+    me_module_leave(r->nn->e);
+    me_module_resume(r->nn->e, r->before);
+    return y;
 }
 
 /** The rest of submodule_pre_dispatch_forward() of a layer with experts: what goes
@@ -96,8 +111,7 @@ me_flow me_layer_plan_pre_dispatch(me_chunk_plan *p, me_layer_plan *l,
 {
     me_nn *nn = nn_of(p);
     me_schedule_node *node = &l->pre_dispatch;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
+    const running r = begin_node(p, l, node, &x);
     const me_mixer_inputs inputs = {.mask = p->batch.attention_mask,
                                     .angles = p->angles};
     me_tensor *given = node->inputs.items[0];
@@ -111,9 +125,7 @@ me_flow me_layer_plan_pre_dispatch(me_chunk_plan *p, me_layer_plan *l,
         route(nn, l, hidden, outputs);
         n_outputs = 2;
     }
-    me_flow y = me_schedule_node_end(nn, node, n_outputs, outputs, &x, false);
-    leave_layer(p, before);
-    return y;
+    return end_node(&r, n_outputs, outputs, false);
 }
 
 me_flow me_layer_plan_dispatch(me_chunk_plan *p, me_layer_plan *l, me_flow x)
@@ -121,18 +133,14 @@ me_flow me_layer_plan_dispatch(me_chunk_plan *p, me_layer_plan *l, me_flow x)
     me_nn *nn = nn_of(p);
     const me_moe_layer *moe = me_layer_plan_experts(l);
     me_schedule_node *node = &l->dispatch;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
+    const running r = begin_node(p, l, node, &x);
     const me_dispatched sent = me_moe_dispatch(
         nn, moe, (me_dispatched){node->inputs.items[0], node->inputs.items[1]});
     hold(nn->e, &l->dispatched_probs,
          me_schedule_node_detach(nn->e, node, sent.probs));
     const bool frees =
         nn->config->moe.token_dispatcher == ME_DISPATCHER_ALL_TO_ALL;
-    me_flow y = me_schedule_node_end(nn, node, 1, (me_tensor *[]){sent.tokens},
-                                     &x, frees);
-    leave_layer(p, before);
-    return y;
+    return end_node(&r, 1, (me_tensor *[]){sent.tokens}, frees);
 }
 
 /** should_free_input("mlp"): not what experts themselves save. */
@@ -162,8 +170,7 @@ me_flow me_layer_plan_mlp(me_chunk_plan *p, me_layer_plan *l, me_flow x)
     me_nn *nn = nn_of(p);
     const me_moe_layer *moe = me_layer_plan_experts(l);
     me_schedule_node *node = &l->mlp;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
+    const running r = begin_node(p, l, node, &x);
     me_tensor *y = NULL;
     if (moe == NULL) {
         const me_mixer_inputs none = {.mask = NULL};
@@ -175,11 +182,8 @@ me_flow me_layer_plan_mlp(me_chunk_plan *p, me_layer_plan *l, me_flow x)
         y->is_view = y->is_view || gives_view(nn, moe);
         me_checkpoint_discard(l->norm, y);
     }
-    me_flow out =
-        me_schedule_node_end(nn, node, 1, (me_tensor *[]){y}, &x,
-                             moe != NULL && frees_expert_input(nn, moe));
-    leave_layer(p, before);
-    return out;
+    return end_node(&r, 1, (me_tensor *[]){y},
+                    moe != NULL && frees_expert_input(nn, moe));
 }
 
 /** The decoder's final norm, behind its last layer. */
@@ -200,8 +204,7 @@ me_flow me_layer_plan_combine(me_chunk_plan *p, me_layer_plan *l, me_flow x)
     me_nn *nn = nn_of(p);
     me_engine *e = nn->e;
     me_schedule_node *node = &l->combine;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
+    const running r = begin_node(p, l, node, &x);
     me_tensor *y = me_moe_combine(nn, me_layer_plan_experts(l),
                                   node->inputs.items[0], l->shared);
     me_tensor *sum = me_layer_add_residual(nn, y, l->residual);
@@ -217,10 +220,7 @@ me_flow me_layer_plan_combine(me_chunk_plan *p, me_layer_plan *l, me_flow x)
     me_clear(e, &l->residual);
     me_clear(e, &l->shared);
     me_tensor *out = final_norm(p, l, sum);
-    me_flow result =
-        me_schedule_node_end(nn, node, 1, (me_tensor *[]){out}, &x, true);
-    leave_layer(p, before);
-    return result;
+    return end_node(&r, 1, (me_tensor *[]){out}, true);
 }
 
 me_flow me_layer_plan_mtp_post_process(me_chunk_plan *p, me_layer_plan *l,
@@ -228,16 +228,12 @@ me_flow me_layer_plan_mtp_post_process(me_chunk_plan *p, me_layer_plan *l,
 {
     me_nn *nn = nn_of(p);
     me_schedule_node *node = &l->mtp_post_process;
-    const me_module_id before = enter_layer(p, l);
-    me_schedule_node_begin(nn, node, &x);
+    const running r = begin_node(p, l, node, &x);
     me_tensor *pieces[2] = {
         p->decoder_hidden,
         me_mtp_postprocess(nn, l->mtp, node->inputs.items[0])};
     me_tensor *y = me_cat_first(nn->e, 2, pieces);
     me_clear(nn->e, &p->decoder_hidden);
     me_drop(nn->e, pieces[1]);
-    me_flow out =
-        me_schedule_node_end(nn, node, 1, (me_tensor *[]){y}, &x, false);
-    leave_layer(p, before);
-    return out;
+    return end_node(&r, 1, (me_tensor *[]){y}, false);
 }
