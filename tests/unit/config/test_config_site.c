@@ -89,8 +89,8 @@ static void test_needs_no_file(void **state)
     setenv("MEMEST_SITE", "/nowhere/site.cfg", 1);
     assert_int_equal(me_site_partition_find("a", &diag, &p), ME_ERR_IO);
     assert_string_equal(diag.where, "/nowhere/site.cfg");
-    assert_string_equal(
-        diag.text, "MEMEST_SITE: cannot open: No such file or directory");
+    assert_string_equal(diag.text,
+                        "MEMEST_SITE: cannot open: No such file or directory");
     unsetenv("MEMEST_SITE");
 }
 
