@@ -25,22 +25,24 @@ static const struct {
     {TURNS "--delay-wgrad-compute --overlap-grad-reduce " GRAPHS
            "attn --no-gradient-accumulation-fusion",
      "--delay-wgrad-compute with --cuda-graph-modules attn and "
-     "--no-gradient-accumulation-fusion exclude each other: give one"},
+     "--no-gradient-accumulation-fusion exclude each other beside "
+     "--overlap-grad-reduce: give one"},
     {TURNS "--delay-wgrad-compute --overlap-grad-reduce " GRAPHS
            "attn --add-qkv-bias",
      "--delay-wgrad-compute with --cuda-graph-modules attn and --add-qkv-bias "
-     "exclude each other: give one"},
+     "exclude each other beside --overlap-grad-reduce: give one"},
     {TURNS "--delay-wgrad-compute --overlap-grad-reduce " GRAPHS
            "moe_router --moe-shared-expert-intermediate-size 64 "
            "--no-gradient-accumulation-fusion",
      "--delay-wgrad-compute with --cuda-graph-modules moe_router with "
      "--moe-shared-expert-intermediate-size and "
-     "--no-gradient-accumulation-fusion exclude each other: give one"},
+     "--no-gradient-accumulation-fusion exclude each other beside "
+     "--overlap-grad-reduce: give one"},
     {EXPERTS "--moe-paged-stash --moe-expert-rank-capacity-factor 2 "
              "--moe-flex-dispatcher-backend hybridep "
              "--moe-token-dispatcher-type flex " OFFLOADS "moe_act",
-     "--moe-paged-stash and --offload-modules expert_fc1|moe_act|"
-     "fused_group_mlp exclude each other: give one"},
+     "--moe-paged-stash and --offload-modules moe_act exclude each other: "
+     "give one"},
     {EXPERTS "--fine-grained-activation-offloading --offload-modules "
              "fused_group_mlp",
      "--fine-grained-activation-offloading with --offload-modules "
@@ -52,13 +54,14 @@ static const struct {
     {EXPERTS GRAPHS "moe_router moe_preprocess --moe-router-padding-for-fp8 "
                     "--fp8-format e4m3 --fp8-recipe tensorwise",
      "--cuda-graph-modules moe_preprocess with --moe-router-padding-for-fp8 "
-     "and --moe-token-dispatcher-type alltoall exclude each other: give one"},
+     "and --moe-token-dispatcher-type alltoall exclude each other beside "
+     "--cuda-graph-impl transformer_engine: give one"},
     {EXPERTS "--cuda-graph-impl local --cuda-graph-modules moe_router "
              "--moe-router-padding-for-fp8 --fp8-format e4m3 --fp8-recipe "
              "tensorwise",
      "--cuda-graph-modules moe_router|moe_preprocess with "
      "--moe-router-padding-for-fp8 and --moe-token-dispatcher-type alltoall "
-     "exclude each other: give one"},
+     "exclude each other beside --cuda-graph-impl local: give one"},
     {TURNS "--recompute-method uniform",
      "--overlap-moe-expert-parallel-comm and --recompute-method exclude each "
      "other: give one"},
@@ -72,12 +75,15 @@ static const struct {
            "ncclep " OFFLOADS "expert_fc1",
      "--overlap-moe-expert-parallel-comm with "
      "--fine-grained-activation-offloading and --offload-modules expert_fc1 "
-     "exclude each other: give one"},
+     "exclude each other beside --moe-flex-dispatcher-backend ncclep: give "
+     "one"},
     {"--experimental-attention-variant dsa --multi-latent-attention "
      "--disable-bias-linear --no-rope-fusion --context-parallel-size 2",
-     "--experimental-attention-variant dsa needs --cp-comm-type all_gather"},
-    {PATTERNS, "--ddp-param-name-patterns-for-fp32-local-accumulation needs "
-               "--grad-reduce-in-bf16 or --main-grads-dtype bf16"},
+     "--experimental-attention-variant dsa beside --context-parallel-size over "
+     "1 needs --cp-comm-type all_gather"},
+    {PATTERNS,
+     "--ddp-param-name-patterns-for-fp32-local-accumulation beside --bf16 needs "
+     "--grad-reduce-in-bf16 or --main-grads-dtype bf16"},
 };
 
 static void test_memory_contradictions__are_refused(void **state)
