@@ -95,9 +95,9 @@ me_status me_config_keep_variable(me_config *config, const char *name,
 /** Is @p flag in the list? */
 bool me_flag_list_has(const me_flag_list *list, const char *flag);
 
-/** Append the launch command's own flags to a failure whose line names options
- *  that they set: "… (--tensor-model-parallel-size)"; @p diag may be NULL.
- *  Local. */
+/** Append flags to the failure of a launch command whose line names options that
+ *  they set: "… (--tensor-model-parallel-size)". They are the command's own, and
+ *  those of options that the line says are needed; @p diag may be NULL. Local. */
 void me_config_name_flags(const me_config *config, me_diag *diag);
 
 /** tensor x pipeline x context, saturating as sizes do. */

@@ -102,9 +102,9 @@ static me_status check_tensor(const me_config *config, me_diag *diag)
     const me_parallel_config *p = &config->parallel;
     if (p->tensor > 1 && !p->sequence) {
         return me_fail(diag, ME_ERR_CONFIG,
-                       "parallel.sequence = false must be true with experts "
-                       "and parallel.tensor = %d",
-                       (int)p->tensor);
+                       "moe.num_experts = %d with parallel.tensor = %d needs "
+                       "parallel.sequence = true",
+                       (int)config->moe.num_experts, (int)p->tensor);
     }
     return ME_OK;
 }

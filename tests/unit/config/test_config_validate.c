@@ -144,8 +144,8 @@ static const char *const rule_cases[][2] = {
     {"moe.num_experts=4 moe.router_topk=5",
      "moe.router_topk = 5 must be at most moe.num_experts = 4"},
     {"parallel.world_size=2 parallel.tensor=2 moe.num_experts=4",
-     "parallel.sequence = false must be true with experts and "
-     "parallel.tensor = 2"},
+     "moe.num_experts = 4 with parallel.tensor = 2 needs "
+     "parallel.sequence = true"},
     {"parallel.world_size=4 parallel.expert=2 parallel.expert_tensor=3 "
      "moe.num_experts=4 moe.ffn_hidden_size=6",
      "parallel.world_size = 4 is no multiple of parallel.expert_tensor x "
