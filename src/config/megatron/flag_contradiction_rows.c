@@ -279,6 +279,12 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
      .with = "--accumulate-allreduce-grads-in-fp32"},
     {"--verify-integrity",
      .with = "--ckpt-format=torch|torch_dcp|fsdp_dtensor"},
+    /* training/training.py: get_train_valid_test_num_samples() divides by it */
+    {"--eval-interval=0", .without = "--skip-train --perform-rl-step",
+     .needs = "--full-validation"},
+    /* training/training.py, build_train_valid_test_data_loaders() */
+    {"--multiple-validation-sets", .without = "--skip-train --perform-rl-step",
+     .needs = "--full-validation"},
     /* core/optimizer_param_scheduler.py */
     {"--lr-decay-style=WSD", .also = "--train-iters", .without = "--skip-train",
      .needs = "--lr-wsd-decay-iters"},

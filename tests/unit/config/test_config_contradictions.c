@@ -468,6 +468,9 @@ static void test_contradictions__what_goes_together(void **state)
         ("--cuda-graph-impl local --te-rng-tracker "
          "--inference-dynamic-batching-num-cuda-graphs -1"),
         "--fim-rate 0",
+        "--eval-interval 0 --full-validation",
+        "--eval-interval 0 --skip-train",
+        "--multiple-validation-sets --full-validation",
     };
     for (size_t i = 0; i < COUNT_OF(right); i++) {
         me_diag diag = {0};
