@@ -70,6 +70,22 @@ typedef struct smi_head {
     int count;
 } smi_head;
 
+/** @return false: it is none. Samples that a loop takes one by one have it again
+ *  and again. */
+static bool read_head(const char *line, smi_head *out)
+{
+    smi_head head = {.used = find_column(line, "memory.used [MiB]"),
+                     .index = find_column(line, "index")};
+    if (head.used < 0) {
+        return false;
+    }
+    while (find_field(line, head.count) != NULL) {
+        head.count++;
+    }
+    *out = head;
+    return true;
+}
+
 /** A sample: of the GPU of that index, which is taken for the rank. */
 static me_status add_sample(me_profile *profile, const char *line,
                             const smi_head *head, int number, me_diag *diag)
@@ -108,19 +124,14 @@ static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
     char line[LINE_BYTES];
     me_status status = ME_OK;
     profile->rounding = (uint64_t)mib;
-    if (fgets(line, sizeof line, file) == NULL) {
+    smi_head head;
+    if (fgets(line, sizeof line, file) == NULL || !read_head(line, &head)) {
         return ME_OK;
     }
-    smi_head head = {.used = find_column(line, "memory.used [MiB]"),
-                     .index = find_column(line, "index")};
-    while (find_field(line, head.count) != NULL) {
-        head.count++;
-    }
-    for (int number = 2; status == ME_OK && head.used >= 0; number++) {
-        if (fgets(line, sizeof line, file) == NULL) {
-            break;
-        }
-        if (line[strspn(line, " \r\n")] != '\0' && !is_cut(line, &head, file)) {
+    for (int number = 2;
+         status == ME_OK && fgets(line, sizeof line, file) != NULL; number++) {
+        if (line[strspn(line, " \r\n")] != '\0' && !read_head(line, &head) &&
+            !is_cut(line, &head, file)) {
             status = add_sample(profile, line, &head, number, diag);
         }
     }
