@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* GNU parallel (parallel(1), parallel_tutorial(7)): each of its commands is run,
  * one after the other. What it would do otherwise with them (--pipe, --semaphore,
- * -X) is not read: then it does nothing, and is named. */
+ * -X, {= Perl =}) is not read: then it does nothing, and is named. */
 #include "base/parse.h"
 #include "base/str.h"
 #include "script/act_private.h"
@@ -207,6 +207,31 @@ static bool take_sources(parallel *p, int argc, char **argv)
     return is_read;
 }
 
+/** Where `{=` or `{2=` stands; NULL: nowhere. */
+static const char *find_perl(const char *word)
+{
+    const char *at = strchr(word, '{');
+    while (at != NULL && at[1 + strspn(at + 1, "-0123456789")] != '=') {
+        at = strchr(at + 1, '{');
+    }
+    return at;
+}
+
+/** Has a command what Perl computes, `{= … =}`, in one word or several? That is not
+ *  read. */
+static bool has_perl(const char *const *words, int n_words)
+{
+    bool is_open = false;
+    for (int i = 0; i < n_words; i++) {
+        const char *at = is_open ? words[i] : find_perl(words[i]);
+        is_open = at != NULL;
+        if (is_open && strstr(at, "=}") != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** @return false: there is something that is not read */
 static bool read_command(parallel *p, int argc, char **argv)
 {
@@ -226,7 +251,8 @@ static bool read_command(parallel *p, int argc, char **argv)
         p->n_words++;
         at++;
     }
-    const bool is_read = take_sources(p, argc - at, argv + at);
+    const bool is_read = !has_perl(p->words, p->n_words) &&
+                         take_sources(p, argc - at, argv + at);
     return is_read && (p->n_sources > 0 || add_file(p, "-", CROSSED));
 }
 
@@ -271,12 +297,13 @@ static void append_quoted(me_str *text, field f)
     me_str_append(text, "'");
 }
 
-/** All of a row, or the field of a number. */
-static void append_fields(me_str *text, const row *r, uint64_t number,
+/** All of a row, or the field of a number, -1 for the last. */
+static void append_fields(me_str *text, const row *r, int64_t number,
                           const char *how, size_t length)
 {
+    const int64_t own = number < 0 ? r->n_fields + 1 + number : number;
     for (uint32_t i = 0; i < r->n_fields; i++) {
-        if (number == 0 || number == i + 1U) {
+        if (number == 0 || own == i + 1) {
             me_str_append(text, number == 0 && i > 0 ? " " : "");
             append_quoted(text, cut(r->fields[i], how, length));
         }
@@ -293,16 +320,19 @@ static size_t replace(const parallel *p, const char *at, const row *r,
         return own;
     }
     const char *end = *at == '{' ? strchr(at, '}') : NULL;
-    const size_t digits = end == NULL ? 0 : strspn(at + 1, "0123456789");
-    const char *how = at + 1 + digits;
+    const bool is_from_end = end != NULL && at[1] == '-';
+    const char *first = at + 1 + is_from_end;
+    const size_t digits = end == NULL ? 0 : strspn(first, "0123456789");
+    const char *how = first + digits;
     const size_t length = end == NULL ? 0 : (size_t)(end - how);
-    if (end == NULL || digits > 2) {
+    if (end == NULL || digits > 2 || (is_from_end && digits == 0)) {
         return 0;
     }
-    uint64_t number = 0;
-    for (size_t i = 1; i <= digits; i++) {
-        number = 10 * number + (uint64_t)(at[i] - '0');
+    int64_t number = 0;
+    for (size_t i = 0; i < digits; i++) {
+        number = 10 * number + (first[i] - '0');
     }
+    number = is_from_end ? -number : number;
     if (length == 1 && (*how == '#' || *how == '%')) {
         const uint64_t slot =
             p->n_jobs == 0 ? r->number : (r->number - 1) % p->n_jobs + 1;

@@ -7,5 +7,5 @@ parallel --jobs=8 < commands
 printf 'runs/a.1,64\nruns/b.2,128\n' > sizes
 parallel -a sizes --colsep , "torchrun --nproc-per-node 4 pretrain_gpt.py --hidden-size {2} $flags --save {1/.} --save-interval 5"
 parallel -I% torchrun --nproc-per-node 4 pretrain_gpt.py --hidden-size 64 "$flags" --seed % ::: "$((40 + 2))"
-parallel torchrun --nproc-per-node {1} pretrain_gpt.py --hidden-size {2} "$flags" ::: 4 8 :::+ 256 512
+parallel torchrun --nproc-per-node {-2} pretrain_gpt.py --hidden-size {-1} "$flags" ::: 4 8 :::+ 256 512
 parallel -N 2 "torchrun --nproc-per-node 4 pretrain_gpt.py --hidden-size {1} $flags --seed {2}" ::: 64 7 128 8
