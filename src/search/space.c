@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char world_option[] = "parallel.world_size";
 static const char chunks_option[] = "parallel.virtual_pipeline";
@@ -305,13 +306,15 @@ static me_status read_space(me_space *space, const char *text, me_diag *diag)
     }
     me_diag own = {.status = ME_OK};
     const me_status status = read_file(space, text, &own);
-    if (status == ME_ERR_IO) {
+    if (status == ME_ERR_IO && access(text, F_OK) != 0) {
         return refuse_key(text, diag);
     }
     if (status != ME_OK) {
         *diag = own;
+        diag->status = ME_ERR_CONFIG;
+        return ME_ERR_CONFIG;
     }
-    return status;
+    return ME_OK;
 }
 
 /** Each word by itself: whether it goes with others is seen later. */

@@ -106,6 +106,7 @@ static void test_space__refuses(void **state)
         {"parallel.tenosr=1",
          "--space parallel.tenosr: no such option, name of several (recompute, "
          "data_parallel, offload), or file; did you mean parallel.tensor"},
+        {".", "is a directory, not a regular file"},
         {"parallel.tensor=two", "must be a whole number from"},
         {"parallel.tensor=1,1", "1 is there twice"},
         {"parallel.tensor=", "must be 1 to"},
