@@ -74,11 +74,14 @@ static void write_module(me_frame_writer *f, me_plain_writer *w,
     }
 }
 
+/** An evaluation is no iteration of training, though its number follows theirs. */
 static void append_iteration(me_frame_writer *f, const me_trace_place *p)
 {
     f->text.length = 0;
     if (p->iteration < 0) {
         me_str_append(&f->text, "before training");
+    } else if (p->phase == ME_PHASE_EVALUATION) {
+        me_str_append(&f->text, me_phase_name(ME_PHASE_EVALUATION));
     } else {
         me_str_printf(&f->text, "iteration %d", (int)p->iteration);
     }

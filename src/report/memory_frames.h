@@ -36,7 +36,8 @@ void me_frame_writer_fini(me_frame_writer *f);
 /** @return ME_OK or ME_ERR_NOMEM */
 me_status me_frame_writer_status(const me_frame_writer *f);
 
-/** In which iteration a place is, "iteration 1"; borrowed until the next call. */
+/** In which iteration a place is, "iteration 1", "evaluation" or "before training";
+ *  borrowed until the next call. */
 const char *me_frames_iteration(me_frame_writer *f, uint32_t place);
 
 /** Write the stack of a place. */
