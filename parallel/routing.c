@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Counts of a row. */
-static uint64_t *counts_of(const me_routing *routing, const me_routing_row *row)
+uint64_t *me_routing_row_counts(const me_routing *routing,
+                                const me_routing_row *row)
 {
     return routing->counts + (size_t)row->number * routing->n_experts;
 }
@@ -78,12 +78,6 @@ static uint64_t guess_row(const me_routing_place *first,
            (uint64_t)at->microbatch - (uint64_t)first->microbatch;
 }
 
-const uint64_t *me_routing_row_counts(const me_routing *routing,
-                                      const me_routing_row *row)
-{
-    return counts_of(routing, row);
-}
-
 const me_routing_row *me_routing_find(const me_routing *routing,
                                       const me_routing_place *at)
 {
@@ -123,7 +117,8 @@ bool me_routing_is_same(const me_routing *routing, int32_t rank, int32_t other)
         place.rank = rank;
         is_same = me_routing_compare(&x->at, &place) == 0 &&
                   (sent == NULL || sent[x->number] == sent[y->number]) &&
-                  memcmp(counts_of(routing, x), counts_of(routing, y),
+                  memcmp(me_routing_row_counts(routing, x),
+                         me_routing_row_counts(routing, y),
                          routing->n_experts * sizeof *routing->counts) == 0;
     }
     return is_same;
@@ -167,7 +162,7 @@ static uint64_t received(const me_routing *routing, const me_routing_row *row,
     }
     uint64_t sum = 0;
     for (uint32_t i = 0; i < routing->n_experts; i++) {
-        sum += counts_of(routing, row)[i];
+        sum += me_routing_row_counts(routing, row)[i];
     }
     return sum;
 }
@@ -201,7 +196,7 @@ void me_routing_counts(const me_routing *routing, const me_routing_place *at,
     const me_routing_row *row = me_routing_find(routing, at);
     if (row != NULL) {
         ME_ASSERT(n_experts == routing->n_experts);
-        memcpy(counts_out, counts_of(routing, row),
+        memcpy(counts_out, me_routing_row_counts(routing, row),
                n_experts * sizeof *counts_out);
         return;
     }

@@ -102,9 +102,9 @@ int me_routing_compare(const void *x, const void *y);
 const me_routing_row *me_routing_find(const me_routing *routing,
                                       const me_routing_place *at);
 
-/** The counts of a row of it, one for each local expert. Local. */
-const uint64_t *me_routing_row_counts(const me_routing *routing,
-                                      const me_routing_row *row);
+/** The counts of a row of it, `n_experts` of them; borrowed. Local. */
+uint64_t *me_routing_row_counts(const me_routing *routing,
+                                const me_routing_row *row);
 
 /** Give back what it owns. */
 void me_routing_fini(me_routing *routing);

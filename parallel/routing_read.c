@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Files of counts: blocks, characters, lines, and then their order. */
 #include "base/alloc.h"
 #include "base/input.h"
 #include "parallel/routing.h"
@@ -7,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Files of counts: blocks, characters, lines, and then their order. */
 
 enum {
     BLOCK_BYTES = 1 << 16, /* that are read at a time */
@@ -138,12 +137,6 @@ static me_status refuse(reader *r)
                    r->routing->n_experts);
 }
 
-/** Counts of a row. */
-static uint64_t *counts_of(const me_routing *routing, const me_routing_row *row)
-{
-    return routing->counts + (size_t)row->number * routing->n_experts;
-}
-
 static me_status read_row(reader *r)
 {
     const me_status status = reserve(r);
@@ -163,7 +156,8 @@ static me_status read_row(reader *r)
         if (i < PLACE_COLUMNS) {
             *place[i] = number;
         } else {
-            counts_of(routing, row)[i - PLACE_COLUMNS] = (uint64_t)number;
+            me_routing_row_counts(routing, row)[i - PLACE_COLUMNS] =
+                (uint64_t)number;
         }
     }
     if (skip_blanks(r)) {

@@ -13,7 +13,7 @@ static uint64_t tokens(const me_config *config)
            parts;
 }
 
-uint64_t me_routed_tokens(const me_config *config)
+uint64_t me_routed_rows(const me_config *config)
 {
     return tokens(config) * config->moe.router_topk;
 }
@@ -35,7 +35,7 @@ static me_status check_line(const me_plan *plan, const me_routing_row *row,
 {
     const me_config *c = plan->config;
     const uint64_t *counts = me_routing_row_counts(&plan->routing, row);
-    const uint64_t all = me_routed_tokens(c);
+    const uint64_t all = me_routed_rows(c);
     uint64_t sum = 0;
     for (uint64_t i = 0; i < c->moe.num_experts; i++) {
         if (counts[i] > tokens(c)) {
@@ -63,8 +63,7 @@ static me_status check_line(const me_plan *plan, const me_routing_row *row,
 static uint64_t send(const me_plan *plan, const me_routing_row *row)
 {
     const me_config *c = plan->config;
-    uint64_t *counts =
-        plan->routing.counts + (size_t)row->number * plan->routing.n_experts;
+    uint64_t *counts = me_routing_row_counts(&plan->routing, row);
     uint64_t sum = 0;
     for (uint64_t i = 0; i < c->moe.num_experts; i++) {
         counts[i] = me_expert_rows_sent(c, tokens(c), counts[i]);

@@ -10,11 +10,11 @@
 
 #include "plan/plan.h"
 
-/** Rows that a rank's tokens of a micro-batch are for its router, `T` tokens of
- *  which each goes to `K` experts. Local. */
-uint64_t me_routed_tokens(const me_config *config);
+/** Rows that a rank's router makes of the tokens of a micro-batch, `K·T`: each
+ *  goes to `K` experts. Local. */
+uint64_t me_routed_rows(const me_config *config);
 
-/** For me_fail(): no line is of the place. */
+/** Say that no line of moe.tokens is of the place. Local. @return ME_ERR_CONFIG */
 me_status me_routed_refuse_missing(const me_plan *plan,
                                    const me_routing_place *at, me_diag *diag);
 

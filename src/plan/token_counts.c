@@ -14,7 +14,7 @@ static uint64_t local_experts(const me_config *config)
 /** Rows that a rank gets of a micro-batch if all ranks get the same. */
 static uint64_t balanced_rows(const me_config *config)
 {
-    return me_routed_tokens(config) * (uint64_t)config->parallel.expert_tensor;
+    return me_routed_rows(config) * (uint64_t)config->parallel.expert_tensor;
 }
 
 /** All ranks of an expert group together get what they have, unless each was
