@@ -78,9 +78,8 @@ static const json_t *last_iteration(const json_t *iterations)
 {
     for (size_t n = json_array_size(iterations); n > 0; n--) {
         const json_t *it = json_array_get(iterations, n - 1);
-        const char *phase = json_string_value(json_object_get(it, "phase"));
-        if (phase == NULL ||
-            strcmp(phase, me_phase_name(ME_PHASE_EVALUATION)) != 0) {
+        if (!me_phase_is_evaluation(
+                json_string_value(json_object_get(it, "phase")))) {
             return it;
         }
     }

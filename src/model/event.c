@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 
+#include <string.h>
+
 #define NAME_CASE(constant, text)                                              \
     case constant: return text;
 
@@ -24,6 +26,12 @@ const char *me_phase_name(me_phase phase)
     }
     ME_ASSERT(false);
     return "?";
+}
+
+bool me_phase_is_evaluation(const char *name)
+{
+    return name != NULL &&
+           strcmp(name, me_phase_name(ME_PHASE_EVALUATION)) == 0;
 }
 
 const char *me_collective_name(me_collective collective)

@@ -292,6 +292,9 @@ const char *me_phase_name(me_phase phase);
 const char *me_collective_name(me_collective collective);
 const char *me_group_kind_name(me_group_kind group);
 
+/** Is a phase, as records have it, that of an evaluation? NULL is none. */
+bool me_phase_is_evaluation(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,7 +5,6 @@
 #include "track/result.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum {
     GIB_SHIFT = 30,
@@ -80,8 +79,7 @@ void me_iteration_append(me_str *text, int32_t iteration, const char *phase)
 {
     if (iteration < 0) {
         me_str_append(text, " in set-up");
-    } else if (phase != NULL &&
-               strcmp(phase, me_phase_name(ME_PHASE_EVALUATION)) == 0) {
+    } else if (me_phase_is_evaluation(phase)) {
         me_str_append(text, " in evaluation");
     } else {
         me_str_printf(text, " in iteration %d, %s", (int)iteration,

@@ -4,8 +4,6 @@
 #include "base/alloc.h"
 #include "model/event.h"
 
-#include <string.h>
-
 /** A result of the largest known models takes some MiB. */
 static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
 
@@ -45,9 +43,7 @@ me_rank_result_iteration(const me_rank_result *result, int32_t iteration)
 
 bool me_is_evaluation(const me_iteration_result *iteration)
 {
-    const char *phase = iteration->peak.phase;
-    return phase != NULL &&
-           strcmp(phase, me_phase_name(ME_PHASE_EVALUATION)) == 0;
+    return me_phase_is_evaluation(iteration->peak.phase);
 }
 
 const me_peak_result *me_rank_result_peak(const me_rank_result *result)
