@@ -464,15 +464,21 @@ static inline uint64_t me_config_eval_micro_batch(const me_config *config)
                                          : t->micro_batch_size;
 }
 
-/** Forwards of an iteration of evaluation. Local. */
-static inline uint64_t me_config_eval_microbatches(const me_config *config)
+/** Samples of an iteration of evaluation, of all ranks. Local. */
+static inline uint64_t me_config_eval_global_batch(const me_config *config)
 {
     const me_train_config *t = &config->train;
-    const uint64_t samples =
-        me_config_eval_micro_batch(config) * (uint64_t)config->parallel.data;
-    return (t->eval_global_batch_size != 0 ? t->eval_global_batch_size
-                                           : t->global_batch_size) /
-           samples;
+    return t->eval_global_batch_size != 0 ? t->eval_global_batch_size
+                                          : t->global_batch_size;
+}
+
+/** Forwards of a rank in an iteration of evaluation; not before there are samples
+ *  in a micro-batch. Local. */
+static inline uint64_t me_config_eval_microbatches(const me_config *config)
+{
+    return me_config_eval_global_batch(config) /
+           (me_config_eval_micro_batch(config) *
+            (uint64_t)config->parallel.data);
 }
 
 #endif /* MEMEST_MODEL_JOB_H */

@@ -228,9 +228,7 @@ static me_status check_evaluation(const me_config *config, me_diag *diag)
     const me_train_config *t = &config->train;
     const uint64_t data = (uint64_t)config->parallel.data;
     const bool has_own = t->eval_global_batch_size != 0;
-    const uint64_t micro = t->eval_micro_batch_size != 0
-                               ? t->eval_micro_batch_size
-                               : t->micro_batch_size;
+    const uint64_t micro = me_config_eval_micro_batch(config);
     const uint64_t global = has_own ? t->eval_global_batch_size
                             : t->global_batch_size != 0
                                 ? t->global_batch_size

@@ -6,12 +6,10 @@
 #include "tensor/launch.h"
 #include "train/megatron/trainer.h"
 
-/** Timers that report before training (8 bytes each and rank), and the five
- *  of the start-up line. */
 enum {
-    TIMER_BYTES = 4,
-    STARTUP_TIMERS = 10,
-    DATALOADER_TIMERS = 2,
+    TIMER_BYTES = 4,       /**< of each rank: a float32 */
+    STARTUP_TIMERS = 10,   /**< pretrain()'s startup_timers */
+    DATALOADER_TIMERS = 2, /**< set-up of the model, and of the data */
     DATASET_FLAGS_BYTES = 24
 };
 

@@ -13,11 +13,13 @@
 #include "train/megatron/trainer.h"
 
 enum {
-    ITERATIONS = 2, /* the second has the losses of the first */
-    FORWARDS = 2,   /* the second has what the first has made */
-    GROUPS = 2,     /* interleaved: of micro-batches, likewise */
-    LOSS_BYTES = 8  /* a sum, and over how many tokens */
+    ITERATIONS = 2, /**< the second has the losses of the first */
+    FORWARDS = 2,   /**< the second has what the first has made */
+    GROUPS = 2,     /**< interleaved: of micro-batches, likewise */
+    LOSS_BYTES = 8  /**< a sum, and over how many tokens */
 };
+
+static const me_routing balanced = {.imbalance = 1};
 
 /** What evaluate()'s names hold. */
 typedef struct losses {
@@ -28,9 +30,7 @@ typedef struct losses {
     me_tensor *sum;
 } losses;
 
-static const me_routing balanced = {.imbalance = 1};
-
-/** What training has changed until the evaluation is over. */
+/** What an evaluation changes, as training has it. */
 typedef struct training {
     const me_config *config;
     const me_megatron_spec *spec;
@@ -59,7 +59,7 @@ static void set_all(me_trainer *t, const me_nn *like)
 
 /** The model in evaluation, as a job: larger micro-batches, no dropout, and what
  *  is recomputed in training alone is not. Where tokens go is known of training,
- *  if at all. */
+ *  if at all. @return false: nothing has changed; else end() follows */
 static bool begin(me_trainer *t, uint64_t forwards, training *before)
 {
     me_engine *e = t->e;
@@ -94,7 +94,7 @@ static bool begin(me_trainer *t, uint64_t forwards, training *before)
     set_all(t, &nn);
     me_repeats_init(t);
     before->records = me_grad_enable(e, false);
-    return me_engine_is_ok(e);
+    return true;
 }
 
 static void end(me_trainer *t, const training *before)
@@ -129,7 +129,7 @@ static void bind(me_trainer *t, me_tensor **name, me_tensor *x)
 }
 
 /** Forwards of a schedule without interleaving, with or without neighbours. */
-void me_forward_only(me_trainer *t)
+static void forward_only(me_trainer *t)
 {
     me_engine *e = t->e;
     const me_pipeline *p = &t->spec->pipeline;
@@ -204,7 +204,7 @@ static void run_iteration(me_trainer *t, losses *l, uint64_t count, bool runs)
     t->n_reports = 0;
     t->reports = &l->reports[l->n];
     if (runs && t->spec->n_chunks == 1) {
-        me_forward_only(t);
+        forward_only(t);
     } else if (runs) {
         me_forward_only_interleaved(t);
     }
@@ -256,7 +256,9 @@ void me_evaluate(me_trainer *t)
     if (l.reports == NULL) {
         me_engine_fail(e, ME_ERR_NOMEM, "no host memory for an evaluation");
     } else if (begin(t, forwards_run(t, count), &before)) {
-        evaluate(t, &l, count);
+        if (me_engine_is_ok(e)) {
+            evaluate(t, &l, count);
+        }
         end(t, &before);
     }
     me_free(l.reports);

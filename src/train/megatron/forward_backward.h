@@ -15,13 +15,10 @@ void me_forward_backward_no_pipelining(struct me_trainer *t);
 void me_forward_backward_1f1b(struct me_trainer *t);
 /** Several chunks a rank, transfers overlapped. */
 void me_forward_backward_interleaved(struct me_trainer *t);
+/** The same, forwards alone. */
+void me_forward_only_interleaved(struct me_trainer *t);
 /** One stage: each backward in turns with the next forward. */
 void me_forward_backward_combined(struct me_trainer *t);
-/** @name Forwards alone, of one chunk a rank, and of several
- *  @{ */
-void me_forward_only(struct me_trainer *t);
-void me_forward_only_interleaved(struct me_trainer *t);
-/** @} */
 /** Any order: the config's. */
 void me_forward_backward_order(struct me_trainer *t);
 
