@@ -425,29 +425,46 @@ static bool make_row(const parallel *p, uint64_t number, row *r)
     return rest == 0;
 }
 
+/** All commands. @return false: there was no memory for the words of a source */
+static bool append_commands(const parallel *p, me_str *text)
+{
+    const uint64_t step = p->n_args == 0 ? 1 : p->n_args;
+    bool has_more = true;
+    for (uint32_t i = 0; i < p->n_sources; i++) {
+        if (me_str_status(&p->sources[i].words.text) != ME_OK) {
+            return false;
+        }
+    }
+    for (uint64_t i = 0; has_more && i < COMMANDS_MAX; i++) {
+        row r = {.number = i + 1};
+        uint64_t n = 0;
+        while (n < step && make_row(p, i * step + n, &r)) {
+            n++;
+        }
+        has_more = n == step;
+        if (n > 0) {
+            append_command(p, &r, text);
+        }
+    }
+    return true;
+}
+
 int me_guise_parallel(int argc, char **argv)
 {
     static char bash[] = "bash";
     static char option[] = "-c";
     parallel p = {.end_of_line = '\n'};
     me_str text = {0};
-    bool has_more = read_command(&p, argc, argv);
-    if (!has_more) {
+    const bool is_read = read_command(&p, argc, argv);
+    const bool is_whole = is_read && append_commands(&p, &text);
+    for (uint32_t i = 0; i < p.n_sources; i++) {
+        me_words_fini(&p.sources[i].words);
+    }
+    if (!is_read) {
         return me_guise_nothing(argc, argv);
     }
-    const uint64_t step = p.n_args == 0 ? 1 : p.n_args;
-    for (uint64_t i = 0; has_more && i < COMMANDS_MAX; i++) {
-        row r = {.number = i + 1};
-        uint64_t n = 0;
-        while (n < step && make_row(&p, i * step + n, &r)) {
-            n++;
-        }
-        has_more = n == step;
-        if (n > 0) {
-            append_command(&p, &r, &text);
-        }
-    }
-    if (me_str_status(&text) != ME_OK) {
+    if (!is_whole || me_str_status(&text) != ME_OK) {
+        me_str_fini(&text);
         return 1;
     }
     char *words[] = {bash, option, text.length == 0 ? option + 2 : text.text,
