@@ -341,13 +341,14 @@ static me_status open_snapshot(me_stream *s, me_diag *diag)
     me_progress_part part = me_progress_share(s->part, 10, bytes);
     snapshot_source source = {s->at, n_head, s->file, &part};
     if (s->is_pickle) {
-        part = me_progress_share(s->part, 7, 2 * bytes);
+        part = me_progress_share(s->part, ME_PICKLE_TENTHS, 2 * bytes);
         const me_status status =
             me_stream_unpickle(source, s->name, diag, &s->json);
         if (status != ME_OK) {
             return status;
         }
-        part = me_progress_share(s->part, 3, me_progress_bytes_of(s->json));
+        part = me_progress_share(s->part, ME_PICKLE_JSON_TENTHS,
+                                 me_progress_bytes_of(s->json));
         source = (snapshot_source){"", 0, s->json, &part};
     }
     return me_snapshot_create(source, s->name, s->device, diag, &s->snapshot);

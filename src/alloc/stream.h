@@ -63,7 +63,7 @@ me_status me_stream_create(FILE *file, const char *name, int device,
 
 /** Show how far the reading is. Local.
  *
- *  @param part  of the file's bytes; borrowed */
+ *  @param part  of the file's bytes; borrowed; NULL: nobody looks */
 void me_stream_watch(me_stream *stream, me_progress_part *part);
 
 /** Give the reader back, not the file; NULL is allowed. Local. */

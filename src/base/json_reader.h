@@ -54,7 +54,9 @@ typedef struct me_json_reader me_json_reader;
 me_json_reader *me_json_reader_create(const char *head, size_t head_length,
                                       FILE *file, const char *name);
 
-/** Show how far it is. @param part  of its file's bytes; borrowed. Local. */
+/** Show how far it is. Local.
+ *
+ *  @param part  of its file's bytes; borrowed; NULL: nobody looks */
 void me_json_reader_watch(me_json_reader *reader, me_progress_part *part);
 
 /** Give the reader back, not the file; NULL is allowed. Local. */

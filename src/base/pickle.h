@@ -34,6 +34,12 @@ static inline bool me_pickle_begins(char first)
 me_status me_pickle_refuse_old(const char *head, size_t length,
                                const char *name, me_diag *diag) ME_MUST_CHECK;
 
+/** Of the time that a pickle takes to be read, in tenths: it, and its JSON. */
+enum {
+    ME_PICKLE_TENTHS = 7,
+    ME_PICKLE_JSON_TENTHS = 3
+};
+
 /** What is wanted of a pickle. All borrowed. */
 typedef struct me_pickle_wanted {
     const char *const *keys; /**< of dictionaries: others are left out */
@@ -41,7 +47,9 @@ typedef struct me_pickle_wanted {
     const char *cut_key; /**< lists of dictionaries with this key, such as the
                               frames of a stack, are cut; NULL: none */
     uint32_t cut_items;  /**< to so many */
-    me_progress_part *part; /**< both of its readings; NULL: nobody looks */
+    me_progress_part
+        *part; /**< of its bytes twice, since it is read twice; NULL:
+                                 nobody looks */
 } me_pickle_wanted;
 
 /**

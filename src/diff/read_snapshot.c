@@ -370,8 +370,8 @@ static me_status read_json(me_profile *profile, FILE *file, me_diag *diag)
 static me_status read_pickle(me_profile *profile, FILE *file, me_diag *diag)
 {
     FILE *json = NULL;
-    me_progress_part part =
-        me_progress_share(profile->part, 7, 2 * me_progress_bytes_of(file));
+    me_progress_part part = me_progress_share(profile->part, ME_PICKLE_TENTHS,
+                                              2 * me_progress_bytes_of(file));
     const me_pickle_wanted wanted = {
         .keys = keys,
         .n_keys = sizeof keys / sizeof keys[0],
@@ -382,7 +382,8 @@ static me_status read_pickle(me_profile *profile, FILE *file, me_diag *diag)
     me_status status =
         me_pickle_to_json(file, profile->name, &wanted, diag, &json);
     if (status == ME_OK) {
-        part = me_progress_share(profile->part, 3, me_progress_bytes_of(json));
+        part = me_progress_share(profile->part, ME_PICKLE_JSON_TENTHS,
+                                 me_progress_bytes_of(json));
         status = read_json_part(profile, json, &part, diag);
         (void)fclose(json);
     }
