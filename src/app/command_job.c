@@ -251,13 +251,10 @@ me_status me_job_read(const me_cli *cli, int32_t num_processes,
 /** What a job's file does not say is named with it. */
 static me_status name_file(const me_cli *cli, me_status status, me_diag *diag)
 {
-    if (status != ME_ERR_CONFIG || cli->model == NULL ||
-        strstr(diag->text, " is not given (") == NULL) {
-        return status;
-    }
-    char text[ME_DIAG_TEXT] = "";
-    (void)snprintf(text, sizeof text, "%s", diag->text);
-    return me_fail(diag, status, "%.200s: %s", cli->model, text);
+    return status != ME_ERR_CONFIG || cli->model == NULL ||
+                   strstr(diag->text, " is not given (") == NULL
+               ? status
+               : me_fail_of(diag, status, "%.200s", cli->model);
 }
 
 me_status me_job_finish(const me_cli *cli, int32_t num_processes,

@@ -137,7 +137,7 @@ static void print_condition(const char *text, size_t length, char *out,
 /** The condition of @p conditions that holds, after @p before; "": there are none.
  *  Of several values that it takes the one that is given is named. */
 static void print_holding(const me_flag_uses *uses, const char *before,
-                          const char *conditions, char *out)
+                          const char *conditions, char out[CONDITION_BYTES])
 {
     size_t length = 0;
     const char *at =

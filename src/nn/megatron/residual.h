@@ -14,6 +14,7 @@
  *  gradient. @param bias  NULL: none */
 me_tensor *me_bias_dropout_add(me_nn *nn, me_tensor *x, me_parameter *bias,
                                me_tensor *residual);
+
 /** What leaves a layer in evaluation: what was added in place is what a linear
  *  layer gave, of Transformer Engine's a view, and no view leaves. */
 me_tensor *me_viewless_residual(const me_nn *nn, me_tensor *y);
