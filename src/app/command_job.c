@@ -51,7 +51,7 @@ static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
     return status;
 }
 
-/** A word may lack what a command would have printed that memest does not run. */
+/** A word may lack what a command of the script would have printed elsewhere. */
 static me_status name_mute(const me_launch_words *words, me_status status,
                            me_diag *diag)
 {
