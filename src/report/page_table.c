@@ -48,6 +48,27 @@ static int depth_of(const me_table *table, size_t row)
     return depth;
 }
 
+/** What is to be pasted, in words that no line break parts: a browser would, behind
+ *  a hyphen. */
+static me_status append_words(const char *text, me_str *page)
+{
+    me_status status = ME_OK;
+    while (*text != '\0' && status == ME_OK) {
+        const size_t length = strcspn(text, " ");
+        const size_t n_spaces = strspn(text + length, " ");
+        me_str word = {0};
+        me_str_append_n(&word, text, length);
+        me_str_append(page, "<span>");
+        me_html_append(page, me_str_text(&word));
+        me_str_append(page, "</span>");
+        me_str_append_n(page, text + length, n_spaces);
+        status = me_str_status(&word);
+        me_str_fini(&word);
+        text += length + n_spaces;
+    }
+    return status;
+}
+
 static me_status append_row(const me_table *table, size_t row,
                             const me_table_column *columns, size_t n_columns,
                             me_str *page)
@@ -62,16 +83,20 @@ static me_status append_row(const me_table *table, size_t row,
         const me_column *c = &columns[i].shown;
         me_str cell = {0};
         me_table_cell(table, row, &columns[i], &cell);
-        open_cell(table, c, "td", table->ends_in_shell && i + 1 == n_columns,
-                  page);
+        const bool is_shell = table->ends_in_shell && i + 1 == n_columns;
+        open_cell(table, c, "td", is_shell, page);
         if (c->is_tree) {
             me_str_printf(page, " style=\"padding-left: %dem\"",
                           depth_of(table, row) + 1);
         }
         me_str_append(page, ">");
-        me_html_append(page, me_str_text(&cell));
+        if (is_shell) {
+            status = append_words(me_str_text(&cell), page);
+        } else {
+            me_html_append(page, me_str_text(&cell));
+        }
         me_str_append(page, "</td>");
-        status = me_str_status(&cell);
+        status = status == ME_OK ? me_str_status(&cell) : status;
         me_str_fini(&cell);
     }
     me_str_append(page, "</tr>\n");

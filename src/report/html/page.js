@@ -70,7 +70,7 @@ function theme(is_printed) {
 function fitting_width(spec, place) {
     const padding = typeof spec.padding === "number" ? 2 * spec.padding
         : spec.padding.left + spec.padding.right;
-    return Math.min(spec.width, Math.max(place.clientWidth - padding, 220));
+    return Math.min(spec.width, Math.max(place.clientWidth - padding, 180));
 }
 
 function fit(place) {

@@ -119,8 +119,9 @@ static void get_shell(const void *line, me_str *cell)
     me_str_append(cell, "--set a=1");
 }
 
-/* Words to paste are not cut where the page ends: they are broken. */
-static void test_page__breaks_words_to_paste(void **state)
+/* What is to be pasted is not cut where the page ends: it goes on in the next line,
+ * and each of its words is whole. */
+static void test_page__breaks_between_words_to_paste(void **state)
 {
     (void)state;
     const row rows[] = {{"a", -1}};
@@ -136,7 +137,8 @@ static void test_page__breaks_words_to_paste(void **state)
                                    &page),
                      ME_OK);
     assert_non_null(strstr(me_str_text(&page),
-                           "<td>a</td><td class=\"shell\">--set a=1</td>"));
+                           "<td>a</td><td class=\"shell\"><span>--set</span> "
+                           "<span>a=1</span></td>"));
     me_str_fini(&page);
 }
 
@@ -176,7 +178,7 @@ int main(void)
         cmocka_unit_test(test_page__indents_rows_of_a_tree),
         cmocka_unit_test(test_page__writes_rows_as_json),
         cmocka_unit_test(test_page__packs_rows),
-        cmocka_unit_test(test_page__breaks_words_to_paste),
+        cmocka_unit_test(test_page__breaks_between_words_to_paste),
         cmocka_unit_test(test_page__draws_only_what_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
