@@ -251,7 +251,9 @@ static me_status read_block(void *self, me_diag *diag,
     if (status != ME_OK) {
         return status;
     }
-    if (fields[STATE].word[0] == '\0' || !fields[SIZE].is_number ||
+    bool is_live = false;
+    if (!me_snapshot_state(fields[STATE].word, &is_live) ||
+        !fields[SIZE].is_number ||
         fields[SIZE].number > (uint64_t)INT64_MAX - s->offset) {
         return bad_segments(s, diag);
     }
@@ -260,7 +262,7 @@ static me_status read_block(void *self, me_diag *diag,
         .address = s->offset,
         .bytes = fields[REQUESTED].is_number ? fields[REQUESTED].number : size};
     s->offset += size;
-    if (strcmp(fields[STATE].word, "inactive") != 0) {
+    if (is_live) {
         status = append(&s->at_end, &b);
     }
     return status == ME_OK ? ME_OK : no_memory(s, diag);

@@ -31,3 +31,24 @@ bool me_snapshot_action(const char *action, me_stream_kind *kind_out)
     }
     return false;
 }
+
+bool me_snapshot_state(const char *state, bool *is_live_out)
+{
+    static const struct {
+        const char *name;
+        bool is_live;
+    } states[] = {
+        {"active_allocated", true},
+        {"active_awaiting_free", true}, // as PyTorch documents it
+        {"active_pending_free", true},  // as its code writes it
+        {"inactive", false},
+    };
+
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        if (strcmp(state, states[i].name) == 0) {
+            *is_live_out = states[i].is_live;
+            return true;
+        }
+    }
+    return false;
+}

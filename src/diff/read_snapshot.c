@@ -266,12 +266,14 @@ static me_status read_block(void *self, me_diag *diag,
         .bytes = fields[REQUESTED].is_number ? fields[REQUESTED].number
                                              : fields[SIZE].number,
     };
-    if (fields[STATE].word[0] == '\0' || !fields[SIZE].is_number ||
+    bool is_live = false;
+    if (!me_snapshot_state(fields[STATE].word, &is_live) ||
+        !fields[SIZE].is_number ||
         fields[SIZE].number > (uint64_t)INT64_MAX - r->t.reserved_end) {
         return bad_segments(r, diag);
     }
     r->t.reserved_end += fields[SIZE].number;
-    if (strncmp(fields[STATE].word, "active", 6) == 0) {
+    if (is_live) {
         r->t.allocated_end +=
             strcmp(fields[STATE].word, "active_allocated") == 0
                 ? fields[SIZE].number
