@@ -19,6 +19,7 @@ typedef struct me_communicators {
     int32_t stage_stride;          /**< ranks of the world from a pipeline
                                         stage to the next */
     int32_t expert_stride;         /**< and from an expert rank to the next */
+    int32_t context_stride; /**< and from one of a sequence to the next */
     /** Told of each call; `peer` is an index in the group, or -1. */
     me_status (*call)(void *self, me_group_kind group, me_collective kind,
                       me_dtype dtype, uint64_t count, int32_t peer,

@@ -147,13 +147,15 @@ static int32_t tensor_kind(const me_plan *plan, int32_t tensor_rank)
 }
 
 /** Places in a sequence that programs know: who deals out heads has all of it,
- *  everybody else other rows to look at than the next rank. */
+ *  everybody else other rows to look at than the next rank; and tokens are shifted
+ *  from one rank to the next for multi-token prediction. */
 static int32_t context_kinds(const me_plan *plan)
 {
     const me_parallel_config *p = &plan->config->parallel;
     const bool has_rows = me_cp_comm_has(p, ME_CP_COMM_P2P) ||
                           me_cp_comm_has(p, ME_CP_COMM_ALL_GATHER) ||
-                          me_cp_comm_has(p, ME_CP_COMM_A2A_P2P);
+                          me_cp_comm_has(p, ME_CP_COMM_A2A_P2P) ||
+                          plan->config->model.mtp_num_layers > 0;
     return has_rows ? p->context : 1;
 }
 

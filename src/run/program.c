@@ -27,6 +27,8 @@ static me_communicators communicators(const me_plan *plan, int32_t rank)
     comm.stage_stride = stages.n_axes > 0 ? stages.axes[0].stride : 0;
     const me_group experts = me_grid_group(&plan->grid, ME_GROUP_EXPERT, rank);
     comm.expert_stride = experts.n_axes > 0 ? experts.axes[0].stride : 0;
+    const me_group context = me_grid_group(&plan->grid, ME_GROUP_CONTEXT, rank);
+    comm.context_stride = context.n_axes > 0 ? context.axes[0].stride : 0;
     return comm;
 }
 

@@ -4,18 +4,11 @@
 #include "model/mup.h"
 #include "nn/megatron/backend.h"
 #include "nn/megatron/loss.h"
+#include "nn/megatron/roll_tensor.h"
 #include "nn/megatron/te_fp8_state.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
-
-/** roll_tensor(): everything one token further; and the sum of it all. */
-static me_tensor *roll(me_engine *e, const me_tensor *x, me_tensor **sum_out)
-{
-    me_tensor *rolled = me_pointwise(e, "roll", x, (me_dtype)x->dtype);
-    *sum_out = me_sum_detached(e, rolled);
-    return rolled;
-}
 
 /** `name = x`, also where the name is new. */
 static void set(me_engine *e, me_tensor **name, me_tensor *x)
@@ -160,8 +153,9 @@ me_tensor *me_mtp_get_embeddings(me_nn *nn, const me_embedding_layer *embedding,
     const me_frame frame = me_enter(e);
     me_tensor *sum = NULL;
     me_tensor *last_sum = NULL;
-    me_tensor *tokens = roll(e, state[ME_MTP_TOKENS], &sum);
-    me_tensor *positions = roll(e, state[ME_MTP_POSITIONS], &last_sum);
+    me_tensor *tokens = me_roll_tensor(nn, state[ME_MTP_TOKENS], &sum);
+    me_tensor *positions =
+        me_roll_tensor(nn, state[ME_MTP_POSITIONS], &last_sum);
     me_rebind(e, sum, last_sum);
     me_tensor *decoder_input =
         me_embedding_forward(nn, embedding, tokens, positions);
@@ -433,10 +427,10 @@ static me_tensor *depth_loss(me_nn *nn, me_mtp_metrics *metrics,
         set(e, &v->logits, me_mul_number(e, v->logits));
     }
     me_tensor *sum = NULL;
-    me_tensor *labels = roll(e, v->labels, &sum);
+    me_tensor *labels = me_roll_tensor(nn, v->labels, &sum);
     set(e, &v->labels, labels);
     set(e, &v->ignored_sum, sum);
-    me_tensor *mask = roll(e, v->loss_mask, &sum);
+    me_tensor *mask = me_roll_tensor(nn, v->loss_mask, &sum);
     v->loss_mask = me_rebind(e, v->loss_mask, mask);
     set(e, &v->num_tokens, sum);
     set(e, &v->loss, me_language_model_loss(nn, v->labels, v->logits));

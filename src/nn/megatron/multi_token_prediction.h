@@ -4,8 +4,8 @@
  * the decoder, each depth predicts one token further. It joins the hidden
  * states of the depth before with the embedding of the next token, projects
  * them to (s, b, h), and runs a transformer layer of its own. Embedding and
- * output layer are the model's. Detached heads, packed sequences and context
- * parallelism are left out.
+ * output layer are the model's. Detached heads and packed sequences are left
+ * out.
  *
  * D is the number of depths.
  *
