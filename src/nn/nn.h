@@ -49,6 +49,8 @@ typedef struct me_parameter {
     bool is_embedding_or_output; /**< of word embeddings or output layer */
     bool is_position_embedding;
     bool is_expert;      /**< of experts that are spread over expert ranks */
+    bool is_made_later;  /**< its gradient: the wrapper's hook is its module's
+                              (skip_backward_post_hook) */
     const me_kind *kind; /**< NULL: a plain one; begins with its tensor's, see
                               tensor/kind.h */
     bool is_tied;        /**< two modules have it */
@@ -162,6 +164,7 @@ typedef struct me_parameter_spec {
     me_partition partition;
     bool is_sequence_parallel;
     bool is_expert;
+    bool is_made_later; /**< its gradient, as in me_parameter */
 } me_parameter_spec;
 
 /**

@@ -34,6 +34,7 @@ void me_parameter_to_device(me_nn *nn, me_parameter *parameter, me_dtype dtype)
     if (me_engine_is_ok(nn->e)) {
         parameter->tensor->requires_grad = true;
         parameter->tensor->kind = parameter->kind;
+        parameter->tensor->is_made_later = parameter->is_made_later;
         parameter->tensor->parameter = parameter;
     }
 }
@@ -69,6 +70,7 @@ me_parameter *me_parameter_create_as(me_nn *nn, const me_parameter_spec *spec,
             spec->is_sequence_parallel && nn->config->parallel.sequence,
         .is_expert =
             spec->is_expert && me_has_expert_groups(&nn->config->parallel),
+        .is_made_later = spec->is_made_later,
         .chunk = nn->chunk,
         .index = index,
     };

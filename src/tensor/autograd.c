@@ -123,6 +123,17 @@ static bool layout_fits(const me_tensor *variable, const me_tensor *gradient)
     return true;
 }
 
+static void take_grad(me_engine *e, me_tensor *leaf, bool tells)
+{
+    if (leaf->parameter == NULL) {
+        return;
+    }
+    me_categorize(e, leaf->grad, ME_CATEGORY_GRADIENT);
+    if (tells && e->tape.on_grad != NULL) {
+        e->tape.on_grad(e->tape.on_grad_self, e, leaf);
+    }
+}
+
 void me_accumulate_grad(me_engine *e, me_tensor *leaf, me_tensor *gradient)
 {
     if (leaf->grad == NULL) {
@@ -132,12 +143,14 @@ void me_accumulate_grad(me_engine *e, me_tensor *leaf, me_tensor *gradient)
             clone_into_grad(e, leaf, gradient);
         }
     }
-    if (leaf->parameter != NULL) {
-        me_categorize(e, leaf->grad, ME_CATEGORY_GRADIENT);
-        if (e->tape.on_grad != NULL) {
-            e->tape.on_grad(e->tape.on_grad_self, e, leaf);
-        }
-    }
+    take_grad(e, leaf, !leaf->is_made_later);
+}
+
+void me_hand_over_grad(me_engine *e, me_tensor *leaf, me_tensor **gradient)
+{
+    me_assign(e, &leaf->grad, *gradient);
+    me_clear(e, gradient);
+    take_grad(e, leaf, true);
 }
 
 static void accumulate_grad_backward(me_engine *e, me_node *node,

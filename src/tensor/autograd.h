@@ -224,9 +224,13 @@ void me_backward(me_engine *e, me_tensor *root, me_tensor *gradient);
 void me_backward_all(me_engine *e, uint32_t n_roots, const me_edge *roots,
                      me_tensor *const *gradients);
 
-/** What a leaf's AccumulateGrad does with a gradient, outside of a backward:
- *  for gradients of parameters that are made later. @p gradient is borrowed. */
+/** What a leaf's AccumulateGrad does with a gradient, which is borrowed. */
 void me_accumulate_grad(me_engine *e, me_tensor *leaf, me_tensor *gradient);
+
+/** `leaf.grad = gradient`, and who waits for it is told: outside of a backward, for
+ *  gradients that are made later. What the leaf has collected goes. @p gradient is
+ *  a reference that the leaf takes over. */
+void me_hand_over_grad(me_engine *e, me_tensor *leaf, me_tensor **gradient);
 
 /** What torch.autograd.grad() is asked; all of it is borrowed. */
 typedef struct me_grad_request {

@@ -74,6 +74,8 @@ struct me_tensor {
     bool is_packed;       /**< stands for what hooks have, see saved_hooks.h */
     bool is_inner;        /**< no leaf in PyTorch, though nothing here made
                                 it: what a checkpoint that runs again unpacks */
+    bool is_made_later;   /**< of a leaf: nobody is told of the gradient that a
+                                backward collects, see me_hand_over_grad() */
     uint8_t n_attributes; /**< of its references, those of modules that keep
                                it, see me_attribute_set() */
     const me_kind *kind;  /**< NULL: a plain tensor; see kind.h */

@@ -23,6 +23,13 @@ static const char *numbered(me_engine *e, const char *name, uint32_t number)
     return text == NULL ? name : text;
 }
 
+/** Do weights' gradients wait? Under Megatron-FSDP no micro-batches take turns. */
+static bool is_made_later(const me_nn *nn)
+{
+    return nn->config->moe.delay_wgrad_compute &&
+           !nn->config->parallel.megatron_fsdp;
+}
+
 static me_parameter *weight(me_nn *nn, const me_grouped_linear *l, uint32_t i,
                             const me_shape *shape, me_partition partition)
 {
@@ -34,6 +41,7 @@ static me_parameter *weight(me_nn *nn, const me_grouped_linear *l, uint32_t i,
                                        .is_tensor_sharded = true,
                                        .partition = partition,
                                        .is_expert = true,
+                                       .is_made_later = is_made_later(nn),
                                    });
 }
 

@@ -68,7 +68,7 @@ static void clear_inputs(me_nn *nn, const me_grouped_linear *linear,
 /** Of weights whose gradients wait: WeightGradStore.put(). */
 static void keep(me_nn *nn, const me_grouped_linear *linear,
                  const me_node *node, const me_quantized *again,
-                 me_tensor *packed)
+                 me_tensor *packed, me_tensor **gx)
 {
     for (uint32_t i = 0; i < linear->count; i++) {
         const me_quantized x =
@@ -82,7 +82,7 @@ static void keep(me_nn *nn, const me_grouped_linear *linear,
         me_fp8_parts(nn, &linear->parts[i], work.gy.parts);
         me_te_grouped_keep(nn, linear, node, i, packed, &work);
     }
-    me_te_grouped_kept(nn, linear, packed);
+    me_te_grouped_kept(nn, linear, packed, gx);
 }
 
 static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -107,7 +107,7 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_quantized *again =
         linear->save_original_input ? quantize_again(nn, linear, node) : NULL;
     if (keeps) {
-        keep(nn, linear, node, again, packed);
+        keep(nn, linear, node, again, packed, gx);
     } else {
         me_te_grouped_wgrad(nn, linear, me_fp8_operands(nn), rows, NULL);
         clear_inputs(nn, linear, node, again);

@@ -70,9 +70,14 @@ void me_te_grouped_keep(me_nn *nn, const me_grouped_linear *linear,
 }
 
 void me_te_grouped_kept(me_nn *nn, const me_grouped_linear *linear,
-                        me_tensor *packed)
+                        me_tensor *packed, me_tensor **gx)
 {
     const me_tensor *weight = linear->weights[0]->tensor;
+    const me_weight_gradients *kept = nn->weights;
+    for (uint32_t i = 0;
+         packed != NULL && i < linear->count && me_engine_is_ok(nn->e); i++) {
+        gx[INPUT_WEIGHTS + i] = kept->items[kept->count - linear->count + i].dw;
+    }
     if (nn->config->moe.delay_wgrad_compute && me_fuses_weight_gradients(nn)) {
         (void)me_te_dummy_wgrad(nn, (me_dtype)weight->dtype, &weight->shape);
     }
@@ -124,7 +129,7 @@ static void grouped_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                                    .rows = rows};
             me_te_grouped_keep(nn, linear, node, i, packed, &work);
         }
-        me_te_grouped_kept(nn, linear, packed);
+        me_te_grouped_kept(nn, linear, packed, gx);
     } else {
         me_tensor *packed = me_te_grouped_pack(nn, linear);
         me_te_grouped_wgrad(nn, linear, ME_OPERANDS_AS_RESULT, rows, gx);

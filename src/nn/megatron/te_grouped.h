@@ -50,10 +50,12 @@ bool me_te_grouped_keeps(const me_nn *nn);
 void me_te_grouped_keep(me_nn *nn, const me_grouped_linear *linear,
                         const me_node *node, uint32_t index, me_tensor *packed,
                         struct me_weight_work *work);
-/** All have been kept: what the backward returns for them is made, @p packed is
- *  dropped. */
+/** All have been kept: @p packed is dropped.
+ *  @param gx  gets what the backward returns for them: views of @p packed, to which
+ *             nothing is written yet, so that autograd clones them; or a dummy is
+ *             made */
 void me_te_grouped_kept(me_nn *nn, const me_grouped_linear *linear,
-                        me_tensor *packed);
+                        me_tensor *packed, me_tensor **gx);
 /** @} */
 
 #endif /* MEMEST_NN_MEGATRON_TE_GROUPED_H */

@@ -140,15 +140,26 @@ static void release_operands(me_nn *nn, me_weight_work *items, uint32_t count)
     }
 }
 
+/** `weight.grad = …`: they take the place of what autograd cloned in the backward,
+ *  where that returned them before they were made. */
+static void replace_collected(me_engine *e, const me_weight_work *items,
+                              uint32_t count)
+{
+    for (uint32_t i = 0; i < count && me_engine_is_ok(e); i++) {
+        if (items[i].weight->grad != NULL) {
+            me_assign(e, &items[i].weight->grad, items[i].dw);
+        }
+    }
+}
+
 static void hand_over(me_nn *nn, me_weight_work *work)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     me_module_switch(e, work->module);
     if (me_engine_is_ok(e)) {
-        me_accumulate_grad(e, work->weight, work->dw);
+        me_hand_over_grad(e, work->weight, &work->dw);
     }
-    me_clear(e, &work->dw);
     me_leave(e, frame, NULL);
 }
 
@@ -161,6 +172,7 @@ static void make(me_nn *nn, me_weight_work *items, uint32_t count)
         multiply(nn, &items[i]);
     }
     if (items[0].is_grouped) {
+        replace_collected(nn->e, items, count);
         release_operands(nn, items, count);
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -181,7 +181,9 @@ static void watch_parameters(me_trainer *t, me_ddp *ddp, me_ddp_buffer *buffer)
         const me_slot *slot = &buffer->layout->slots[i];
         const me_parameter *p = buffer->parameters[slot->param];
         ddp->bucket_of[p->index] = slot->bucket;
-        me_accumulator_hold(t->e, p->tensor);
+        if (!p->is_made_later) {
+            me_accumulator_hold(t->e, p->tensor);
+        }
     }
 }
 
@@ -246,11 +248,11 @@ static void on_grad(void *self, me_engine *e, me_tensor *tensor)
                                 me_dtype_bytes(t->config->train.grad_dtype)));
     me_launch_kernel(e, ME_KERNEL_ACCUMULATE, is_added ? 0 : parameter->numel,
                      is_added ? 0 : bytes);
+    me_clear(e, &tensor->grad); // what a backward made, autograd still holds
     if (reduces_in_backward(t)) {
         register_gradient(t, parameter->chunk, buffer_of(ddp, parameter),
                           ddp->bucket_of[parameter->index]);
     }
-    me_clear(e, &tensor->grad);
 }
 
 me_dtype me_ddp_param_dtype(const me_trainer *t, const me_ddp_buffer *buffer)
