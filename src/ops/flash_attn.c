@@ -37,15 +37,13 @@ static sizes sizes_of(const me_tensor *query)
     };
 }
 
-/** Rows of queries, heads and their size stand for a product's m, batch, k. Two
- *  products over the keys that are seen, 2.5 times as much on the way back. */
-static void tell_kernel(me_engine *e, me_kernel_class kernel,
+void me_flash_attn_tell(me_engine *e, me_kernel_class kernel,
                         me_tensor *const qkv[2], me_te_mask mask)
 {
     const sizes s = sizes_of(qkv[0]);
     const uint64_t keys = me_size_mul(2, me_dim(qkv[1], 0));
     const uint64_t unseen =
-        mask == ME_TE_MASK_CAUSAL ? me_min_u64(s.queries, keys) : 0;
+        mask == ME_TE_MASK_NONE ? 0 : me_min_u64(s.queries, keys);
     const uint64_t flops =
         me_size_mul(2, me_size_mul(me_numel(qkv[0]), keys - unseen));
     me_launch_attention(
@@ -84,7 +82,7 @@ void me_flash_attn_forward(me_engine *e, me_tensor *const qkv[3],
         make_partial_results(e, qkv[1], &s, partial);
     }
     made_out->rng = me_scratch(e, "flash_attn_fwd.rng", RNG_STATE_BYTES);
-    tell_kernel(e, ME_KERNEL_FLASH, qkv, mask);
+    me_flash_attn_tell(e, ME_KERNEL_FLASH, qkv, mask);
     me_drop(e, partial[1]);
     me_drop(e, partial[0]);
 }
@@ -128,7 +126,7 @@ void me_flash_attn_backward(me_engine *e, me_tensor *const qkv[3],
     for (int i = 0; i < 2 && me_dim(qkv[1], 2) != s.heads; i++) {
         expanded[i] = gradient_of_every_head(e, qkv[1], &s);
     }
-    tell_kernel(e, ME_KERNEL_FLASH_BACKWARD, qkv, mask);
+    me_flash_attn_tell(e, ME_KERNEL_FLASH_BACKWARD, qkv, mask);
     me_drop(e, expanded[1]);
     me_drop(e, expanded[0]);
     me_drop(e, sums);

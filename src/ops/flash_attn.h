@@ -4,7 +4,7 @@
  * (csrc/flash_attn/flash_api.cpp of 2.8.3; flash_attn_interface.py). PyTorch's own
  * copy of its kernel is in flash_attention.h.
  *
- * Left out: packed sequences, versions 3 and 4, which have other kernels.
+ * Left out: packed sequences and version 4. Version 3 is in flash_attn_3.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -12,6 +12,14 @@
 #define MEMEST_OPS_FLASH_ATTN_H
 
 #include "ops/te_fused_attention.h"
+#include "tensor/launch.h"
+
+/** Tells an observer of the kernel, forward or backward, over (s, b, a, d) and
+ *  (n, b, g, d). Rows of queries, heads and their size stand for a product's m,
+ *  batch, k. Two products over the keys that are seen, 2.5 times as much on the way
+ *  back. */
+void me_flash_attn_tell(me_engine *e, me_kernel_class kernel,
+                        me_tensor *const qkv[2], me_te_mask mask);
 
 /**
  * `mha_fwd()`: (s, b, a, d) over (n, b, g, d), in whatever order they are in

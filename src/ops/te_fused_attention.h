@@ -16,7 +16,9 @@
 /** Whose keys a query sees. */
 typedef enum me_te_mask {
     ME_TE_MASK_CAUSAL, /**< of the last query all, of each before it one less */
-    ME_TE_MASK_NONE    /**< all */
+    ME_TE_MASK_NONE,   /**< all */
+    ME_TE_MASK_WINDOW  /**< causal, and of the last keys alone; told to
+                            flash-attn 3, whose scheduler needs less */
 } me_te_mask;
 
 /** How fused attention runs. */

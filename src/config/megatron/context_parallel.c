@@ -66,7 +66,8 @@ static me_status check_backend(const me_config *config, me_diag *diag)
 {
     if (!is_on(config) ||
         config->impl.core_attention == ME_CORE_ATTENTION_TE_FUSED ||
-        config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH) {
+        config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH ||
+        config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH_3) {
         return ME_OK;
     }
     if (config->impl.transformer == ME_TRANSFORMER_LOCAL) {

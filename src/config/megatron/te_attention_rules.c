@@ -94,20 +94,51 @@ static bool is_refused(const me_config *config)
            config->model.softmax_type != ME_SOFTMAX_VANILLA;
 }
 
-/** flash-attn 2 pads values to the queries' heads. */
-static bool can_be_flash(const me_config *config, uint64_t capability)
+static uint64_t widest(heads h)
 {
-    const heads h = heads_of(config);
-    const uint64_t d = h.query > h.value ? h.query : h.value;
+    return h.query > h.value ? h.query : h.value;
+}
+
+/** What all versions of flash-attn need. */
+static bool can_be_any_flash(const me_config *config)
+{
+    return config->train.params_dtype != ME_DTYPE_FLOAT32 &&
+           config->model.softmax_type == ME_SOFTMAX_VANILLA &&
+           !returns_max_logit(config);
+}
+
+/** flash-attn 2 pads values to the queries' heads. */
+static bool can_be_flash_2(const me_config *config, uint64_t capability)
+{
+    const uint64_t d = widest(heads_of(config));
     const bool takes_wide = capability == AMPERE || capability == HOPPER ||
                             capability == BLACKWELL ||
                             capability == CONSUMER_BLACKWELL;
-    return config->impl.flash_attn != ME_FLASH_ATTN_NONE &&
-           capability >= AMPERE &&
-           config->train.params_dtype != ME_DTYPE_FLOAT32 && d % 8 == 0 &&
-           d <= MOST_HEAD_SIZE && (d <= 192 || takes_wide) &&
-           config->model.softmax_type == ME_SOFTMAX_VANILLA &&
-           !returns_max_logit(config);
+    return (config->impl.flash_attn == ME_FLASH_ATTN_2 ||
+            config->impl.flash_attn == ME_FLASH_ATTN_2_AND_3) &&
+           can_be_any_flash(config) && capability >= AMPERE && d % 8 == 0 &&
+           d <= MOST_HEAD_SIZE && (d <= 192 || takes_wide);
+}
+
+/** _is_fa3_supported(). */
+static bool takes_flash_3(heads h)
+{
+    const bool is_latent =
+        h.query > 128 && h.query <= 192 && h.value > 96 && h.value <= 128;
+    return h.query <= MOST_HEAD_SIZE && (h.query == h.value || is_latent ||
+                                         (h.query <= 64 && h.value <= 512));
+}
+
+/** On compute capability 9.0 alone, without dropout; sums of the widest heads'
+ *  gradients have no order. */
+static bool can_be_flash_3(const me_config *config, uint64_t capability)
+{
+    const heads h = heads_of(config);
+    return (config->impl.flash_attn == ME_FLASH_ATTN_3 ||
+            config->impl.flash_attn == ME_FLASH_ATTN_2_AND_3) &&
+           can_be_any_flash(config) && capability == HOPPER &&
+           takes_flash_3(h) && config->model.attention_dropout <= 0.0 &&
+           !(is_deterministic(config) && widest(h) >= MOST_HEAD_SIZE);
 }
 
 static bool allows(const me_config *config, me_attention_backend backend)
@@ -124,12 +155,15 @@ static bool choose(const me_config *config, uint64_t capability,
                           can_be_fused(config, is_windowed) &&
                           can_be_fused_on(config, capability) &&
                           !is_refused(config);
-    const bool is_flash = allows(config, ME_ATTENTION_BACKEND_FLASH) &&
-                          can_be_flash(config, capability);
+    const bool allows_flash = allows(config, ME_ATTENTION_BACKEND_FLASH);
+    const bool is_flash_3 = allows_flash && can_be_flash_3(config, capability);
+    const bool is_flash =
+        is_flash_3 || (allows_flash && can_be_flash_2(config, capability));
     *kind_out = is_fused && (!is_flash || capability >= HOPPER)
                     ? ME_CORE_ATTENTION_TE_FUSED
-                : is_flash ? ME_CORE_ATTENTION_TE_FLASH
-                           : ME_CORE_ATTENTION_TE_UNFUSED;
+                : is_flash_3 ? ME_CORE_ATTENTION_TE_FLASH_3
+                : is_flash   ? ME_CORE_ATTENTION_TE_FLASH
+                             : ME_CORE_ATTENTION_TE_UNFUSED;
     return is_fused || is_flash || allows(config, ME_ATTENTION_BACKEND_UNFUSED);
 }
 
@@ -216,15 +250,18 @@ static me_status settle_windows(me_config *config, uint64_t capability,
 void me_config_derive_attention(me_config *config)
 {
     me_diag diag = {.status = ME_OK};
+    const bool is_given = me_config_is_set(config, "impl.core_attention");
+    const me_core_attention_kind kind = config->impl.core_attention;
     const bool needs_flash =
-        me_config_is_set(config, "impl.core_attention")
-            ? config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH
-            : config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
+        is_given ? kind == ME_CORE_ATTENTION_TE_FLASH
+                 : config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
+    const bool needs_flash_3 = is_given && kind == ME_CORE_ATTENTION_TE_FLASH_3;
     if (!me_config_is_set(config, "impl.flash_attn") && uses_te(config) &&
-        needs_flash) {
-        config->impl.flash_attn = ME_FLASH_ATTN_2;
+        (needs_flash || needs_flash_3)) {
+        config->impl.flash_attn =
+            needs_flash_3 ? ME_FLASH_ATTN_3 : ME_FLASH_ATTN_2;
     }
-    if (me_config_is_set(config, "impl.core_attention")) {
+    if (is_given) {
         (void)settle_windows(config, HOPPER, &diag);
     } else if (!uses_te(config)) {
         config->impl.core_attention = ME_CORE_ATTENTION_UNFUSED;
@@ -260,19 +297,16 @@ static me_status assume_flash_attn(me_config *config, uint64_t capability,
             ? "flash-attn is not installed, which Transformer Engine would "
               "take here: --set impl.flash_attn=2 if it is"
         : config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH
-            ? "flash-attn is installed, in version 2 alone"
+            ? "flash-attn is installed, in version 2 alone: --set "
+              "impl.flash_attn=2+3 or 3 if it is not"
             : "flash-attn is installed, in version 2 alone, which Transformer "
               "Engine prefers on this card: --set impl.flash_attn=none if it "
               "is not");
 }
 
-me_status me_config_settle_attention(me_config *config, uint64_t capability,
-                                     me_diag *diag)
+static me_status settle(me_config *config, uint64_t capability, me_diag *diag)
 {
     const me_core_attention_kind kind = config->impl.core_attention;
-    if (!uses_te(config)) {
-        return ME_OK;
-    }
     if (capability >= AMPERE && capability < HOPPER &&
         !me_config_is_set(config, "impl.flash_attn")) {
         config->impl.flash_attn =
@@ -303,11 +337,53 @@ me_status me_config_settle_attention(me_config *config, uint64_t capability,
     return assume_flash_attn(config, capability, diag);
 }
 
+/** What Transformer Engine takes flash-attn 3 for, and its mha_fwd() or mha_bwd()
+ *  refuses; and a card that it was not asked about. */
+static me_status check_flash_3(me_config *config, uint64_t capability,
+                               me_diag *diag)
+{
+    const heads h = heads_of(config);
+    if (config->impl.core_attention != ME_CORE_ATTENTION_TE_FLASH_3 &&
+        config->impl.window_attention != ME_CORE_ATTENTION_TE_FLASH_3) {
+        return ME_OK;
+    }
+    if (capability != HOPPER) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_flash_3 needs a card of "
+                       "compute capability 9.0, not %.1f: use te_flash",
+                       (double)capability / 10);
+    }
+    return h.query % 8 != 0 || h.value % 8 != 0 || widest(h) > MOST_HEAD_SIZE
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "heads of %llu and %llu columns: Transformer Engine "
+                         "takes flash-attn 3 for them, which stops, since it "
+                         "needs multiples of 8 up to 256: without it "
+                         "impl.flash_attn = 2",
+                         (unsigned long long)h.query,
+                         (unsigned long long)h.value)
+               : me_config_assume(
+                     config, diag,
+                     "flash-attn 3 as the source of 3.0.0 has it, built with "
+                     "all of its kernels; no job was measured with it, and "
+                     "they are timed as those of version 2");
+}
+
+me_status me_config_settle_attention(me_config *config, uint64_t capability,
+                                     me_diag *diag)
+{
+    if (!uses_te(config)) {
+        return ME_OK;
+    }
+    const me_status status = settle(config, capability, diag);
+    return status == ME_OK ? check_flash_3(config, capability, diag) : status;
+}
+
 static bool is_te(me_core_attention_kind kind)
 {
     return kind == ME_CORE_ATTENTION_TE_FUSED ||
            kind == ME_CORE_ATTENTION_TE_UNFUSED ||
-           kind == ME_CORE_ATTENTION_TE_FLASH;
+           kind == ME_CORE_ATTENTION_TE_FLASH ||
+           kind == ME_CORE_ATTENTION_TE_FLASH_3;
 }
 
 /** Modules and core attention are of one implementation. */
@@ -315,15 +391,17 @@ static me_status check_core_attention(const me_config *config, me_diag *diag)
 {
     const me_core_attention_kind kind = config->impl.core_attention;
     if (is_te(kind) && !uses_te(config)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "impl.core_attention = te_fused, te_unfused or te_flash "
-                       "needs impl.transformer = transformer_engine");
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "impl.core_attention = te_fused, te_unfused, te_flash or "
+            "te_flash_3 needs impl.transformer = "
+            "transformer_engine");
     }
     if (!is_te(kind) && uses_te(config)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "impl.core_attention = unfused or sdpa_flash needs "
                        "impl.transformer = local; Transformer Engine's are "
-                       "te_fused, te_unfused and te_flash");
+                       "te_fused, te_unfused, te_flash and te_flash_3");
     }
     return ME_OK;
 }
@@ -354,7 +432,16 @@ static me_status check_given(const me_config *config, me_diag *diag)
                            ? "train.deterministic_mode = true"
                            : "NVTE_ALLOW_NONDETERMINISTIC_ALGO=0");
     }
-    if (kind == ME_CORE_ATTENTION_TE_FLASH && !can_be_flash(config, HOPPER)) {
+    if (kind == ME_CORE_ATTENTION_TE_FLASH_3 &&
+        !can_be_flash_3(config, HOPPER)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_flash_3 needs impl.flash_attn "
+                       "= 3 or 2+3, half precision, no dropout, heads up to "
+                       "256 columns as wide in values as in queries, below "
+                       "256 if deterministic, no largest scores and "
+                       "model.softmax_type = vanilla");
+    }
+    if (kind == ME_CORE_ATTENTION_TE_FLASH && !can_be_flash_2(config, HOPPER)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "impl.core_attention = te_flash needs impl.flash_attn = "
                        "2, train.params_dtype = bfloat16 or float16, heads of "

@@ -212,6 +212,13 @@ static me_tensor *te_flash(me_nn *nn, const me_core_attention *core,
     return me_te_attention_flash(nn, core->cp_comm_type, inputs);
 }
 
+static me_tensor *te_flash_3(me_nn *nn, const me_core_attention *core,
+                             me_tensor *const *inputs)
+{
+    return me_te_attention_flash_3(nn, core->cp_comm_type, core->is_windowed,
+                                   inputs);
+}
+
 /** One row an implementation; inputs: query, key, value and mask. */
 static me_tensor *(*const implementations[])(me_nn *nn,
                                              const me_core_attention *core,
@@ -221,6 +228,7 @@ static me_tensor *(*const implementations[])(me_nn *nn,
     [ME_CORE_ATTENTION_TE_FUSED] = te_fused,
     [ME_CORE_ATTENTION_TE_UNFUSED] = te_unfused,
     [ME_CORE_ATTENTION_TE_FLASH] = te_flash,
+    [ME_CORE_ATTENTION_TE_FLASH_3] = te_flash_3,
 };
 
 static me_tensor *forward(me_nn *nn, const me_core_attention *core,

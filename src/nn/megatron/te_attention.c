@@ -8,6 +8,7 @@
 #include "ops/elementwise.h"
 #include "ops/flash_attention.h"
 #include "ops/flash_attn.h"
+#include "ops/flash_attn_3.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
@@ -156,6 +157,27 @@ me_tensor *me_te_attention_flash(me_nn *nn, me_cp_comm_type type,
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     return me_leave(e, frame, join_heads(e, flash(nn, type, qkv)));
+}
+
+/** Version 3 takes values of another width as they are. */
+static me_tensor *flash_3(me_nn *nn, me_cp_comm_type type, me_te_mask mask,
+                          me_tensor *const given[3])
+{
+    me_engine *e = nn->e;
+    me_tensor *qkv[3] = {NULL, NULL, NULL};
+    turn_for_flash(e, prepare(nn, given, qkv), qkv);
+    return me_contiguous(e, context_ranks(nn) > 1
+                                ? me_te_context_attention(nn, type, qkv, NULL)
+                                : me_flash_attn_3(e, qkv, mask));
+}
+
+me_tensor *me_te_attention_flash_3(me_nn *nn, me_cp_comm_type type,
+                                   bool is_windowed, me_tensor *const qkv[3])
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const me_te_mask mask = is_windowed ? ME_TE_MASK_WINDOW : ME_TE_MASK_CAUSAL;
+    return me_leave(e, frame, join_heads(e, flash_3(nn, type, mask, qkv)));
 }
 
 static me_tensor *integers(me_engine *e, const char *op, uint64_t rows,

@@ -18,9 +18,13 @@
 me_tensor *me_te_attention_fused(me_nn *nn, me_cp_comm_type type,
                                  me_tensor *const qkv[3], me_tensor *offset);
 
-/** FlashAttention: the package flash-attn. */
+/** FlashAttention: the package flash-attn, version 2. */
 me_tensor *me_te_attention_flash(me_nn *nn, me_cp_comm_type type,
                                  me_tensor *const qkv[3]);
+
+/** FlashAttention: the package flash-attn-3. */
+me_tensor *me_te_attention_flash_3(me_nn *nn, me_cp_comm_type type,
+                                   bool is_windowed, me_tensor *const qkv[3]);
 
 /** How unfused attention runs. */
 typedef struct me_te_unfused_spec {

@@ -4,6 +4,7 @@
 #include "nn/megatron/te_exchange.h"
 #include "nn/megatron/te_state.h"
 #include "ops/flash_attn.h"
+#include "ops/flash_attn_3.h"
 #include "tensor/autograd.h"
 
 enum {
@@ -14,17 +15,23 @@ enum {
     HEADS_SAVED_OFFSET
 };
 
-static bool is_flash(const me_nn *nn)
+/** All layers, or none, have a window where ranks share sequences. */
+static me_te_mask within_window(const me_nn *nn, me_te_mask mask)
 {
-    return nn->config->impl.core_attention == ME_CORE_ATTENTION_TE_FLASH;
+    return mask == ME_TE_MASK_CAUSAL && nn->config->model.window_attention
+               ? ME_TE_MASK_WINDOW
+               : mask;
 }
 
 void me_te_context_kernel(me_nn *nn, me_tensor *const qkv[3], me_te_mask mask,
                           me_te_attention_made *made_out)
 {
-    if (is_flash(nn)) {
+    const me_core_attention_kind kind = nn->config->impl.core_attention;
+    if (kind == ME_CORE_ATTENTION_TE_FLASH) {
         me_flash_attn_forward(nn->e, qkv, mask,
                               nn->config->model.attention_dropout, made_out);
+    } else if (kind == ME_CORE_ATTENTION_TE_FLASH_3) {
+        me_flash_attn_3_forward(nn->e, qkv, within_window(nn, mask), made_out);
     } else {
         me_te_fused_forward(nn->e, qkv, mask, made_out);
     }
@@ -34,8 +41,11 @@ void me_te_context_kernel_backward(me_nn *nn, me_tensor *const qkv[3],
                                    const me_tensor *offset, me_te_mask mask,
                                    me_tensor **gx)
 {
-    if (is_flash(nn)) {
+    const me_core_attention_kind kind = nn->config->impl.core_attention;
+    if (kind == ME_CORE_ATTENTION_TE_FLASH) {
         me_flash_attn_backward(nn->e, qkv, mask, gx);
+    } else if (kind == ME_CORE_ATTENTION_TE_FLASH_3) {
+        me_flash_attn_3_backward(nn->e, qkv, within_window(nn, mask), gx);
     } else {
         me_te_fused_backward(nn->e, qkv, offset,
                              &(me_te_attention_spec){.mask = mask}, gx);

@@ -11,9 +11,10 @@
 #define LATENT                                                                 \
     TE "model.multi_latent_attention=true "                                    \
        "model.position_embedding_type=rope "
-#define BARE   "impl.flash_attn=none "
-#define WINDOW "model.window_attention=true model.attention_dropout=0.1 "
-#define SINK   TE "model.softmax_type=learnable "
+#define BARE    "impl.flash_attn=none "
+#define WINDOW  "model.window_attention=true model.attention_dropout=0.1 "
+#define FLASH_3 TE "impl.flash_attn=2+3 impl.attention_backend=flash "
+#define SINK    TE "model.softmax_type=learnable "
 
 enum {
     A100 = 80,
@@ -88,6 +89,35 @@ static const struct {
      A100, ME_CORE_ATTENTION_TE_FLASH, NULL},
     {TE "impl.attention_backend=flash", 75, ME_CORE_ATTENTION_TE_UNFUSED,
      "no attention is left"},
+    {TE "impl.flash_attn=2+3", H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {FLASH_3, H100, ME_CORE_ATTENTION_TE_FLASH_3, NULL},
+    {FLASH_3 "impl.flash_attn=3", H100, ME_CORE_ATTENTION_TE_FLASH_3, NULL},
+    {FLASH_3, A100, ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {FLASH_3, B200, ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {FLASH_3 "impl.flash_attn=3", B200, ME_CORE_ATTENTION_TE_UNFUSED,
+     "no attention is left"},
+    {FLASH_3 "model.attention_dropout=0.1", H100, ME_CORE_ATTENTION_TE_FLASH,
+     NULL},
+    {FLASH_3 "model.window_attention=true", H100, ME_CORE_ATTENTION_TE_FLASH_3,
+     NULL},
+    {FLASH_3 "parallel.context=2", H100, ME_CORE_ATTENTION_TE_FLASH_3, NULL},
+    {FLASH_3 "model.kv_channels=256", H100, ME_CORE_ATTENTION_TE_FLASH_3, NULL},
+    {FLASH_3 "model.kv_channels=256 train.deterministic_mode=true", H100,
+     ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {FLASH_3 "model.kv_channels=192 train.deterministic_mode=true", H100,
+     ME_CORE_ATTENTION_TE_FLASH_3, NULL},
+    {FLASH_3 "model.kv_channels=100", H100, ME_CORE_ATTENTION_TE_FLASH_3,
+     "heads of 100 and 100 columns"},
+    {FLASH_3 LATENT, H100, ME_CORE_ATTENTION_TE_FLASH_3, NULL},
+    {FLASH_3 LATENT "model.qk_head_dim=160", H100, ME_CORE_ATTENTION_TE_FLASH,
+     NULL},
+    {FLASH_3 LATENT "model.qk_head_dim=32 model.qk_pos_emb_head_dim=32 "
+                    "model.v_head_dim=264",
+     H100, ME_CORE_ATTENTION_TE_FLASH_3, "heads of 64 and 264 columns"},
+    {TE "impl.core_attention=te_flash_3", H100, ME_CORE_ATTENTION_TE_FLASH_3,
+     NULL},
+    {TE "impl.core_attention=te_flash_3", A100, ME_CORE_ATTENTION_TE_FLASH_3,
+     "needs a card of compute capability 9.0"},
     {TE BARE "model.kv_channels=256 parallel.context=2", A100,
      ME_CORE_ATTENTION_TE_UNFUSED, "parallel.context over 1 needs cuDNN's"},
 };

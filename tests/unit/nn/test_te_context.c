@@ -273,6 +273,115 @@ static void test_context__flash_attn_pads_values(void **state)
     test_model_fini(&m);
 }
 
+/** Shapes are of queries, keys and values. */
+static me_tensor *run_flash_3(test_model *m, bool is_windowed,
+                              const me_shape shapes[3])
+{
+    me_engine *e = m->nn.e;
+    m->config.impl.core_attention = ME_CORE_ATTENTION_TE_FLASH_3;
+    me_tensor *const qkv[3] = {me_test_leaf(e, shapes[0]),
+                               me_test_leaf(e, shapes[1]),
+                               me_test_leaf(e, shapes[2])};
+    (void)me_test_events_take(&m->events);
+    return me_te_attention_flash_3(&m->nn, ME_CP_COMM_P2P, is_windowed, qkv);
+}
+
+static const me_shape shared_heads[3] = {
+    {4, {2, 2, 3, 5}},
+    {4, {2, 2, 1, 5}},
+    {4, {2, 2, 1, 5}},
+};
+
+/* As with version 2, without a random state and copies of keys and values: for a
+ * moment 2 · 4 + 1 counts of the scheduler, 36. The way back: row sums and
+ * statistics 4 · 2 · 3 · 128 = 3,072 each; sums of the queries' gradients
+ * 3,072 · 64 = 196,608, those of the one head of keys and of values
+ * 4 · 2 · 128 · 64 = 65,536; one tile for each of 2 · 3, 24. */
+static void test_context__flash_attn_3(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_tensor *y = run_flash_3(&m, false, shared_heads);
+    EXPECT_EVENTS(&m.events, "+120 +40 +40 +120 +48 +36 -36 +120");
+    assert_string_equal(test_backward(&m.events, y),
+                        "+120 +40 +40 +3072 +3072 +196608 +65536 +65536 +24 "
+                        "-24 -65536 -65536 -196608 -3072 -3072 "
+                        "-120 -40 -40 -120 -48 +40 -40 +40 -40 +120 -120");
+    test_model_fini(&m);
+}
+
+/* Sums of shared keys in an order: one tile for each of two samples, 8. A window's
+ * scheduler counts 4 + 1, 20. */
+static void test_context__flash_attn_3_in_order(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_deterministic_set(m.nn.e, true);
+    me_tensor *y = run_flash_3(&m, true, shared_heads);
+    EXPECT_EVENTS(&m.events, "+120 +40 +40 +120 +48 +20 -20 +120");
+    assert_string_equal(
+        test_backward(&m.events, y),
+        "+120 +40 +40 +3072 +3072 +196608 +65536 +65536 +24 +8 +8 "
+        "-8 -8 -24 -65536 -65536 -196608 -3072 -3072 "
+        "-120 -40 -40 -120 -48 +40 -40 +40 -40 +120 -120");
+    test_model_fini(&m);
+}
+
+/* Heads of 192 columns of queries, 1,536 bytes, and 128 of values, 1,024, are not
+ * padded, and the output is as wide as these; statistics 4 · 2 · 2 = 16. Tiles of
+ * 64 queries of 192 columns: 4 · 2 · 64 = 512 twice, 512 · 192 = 98,304; 8. */
+static void test_context__flash_attn_3_of_latent_heads(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    const me_shape heads[3] = {
+        {4, {2, 1, 2, 192}}, {4, {2, 1, 2, 192}}, {4, {2, 1, 2, 128}}};
+    me_tensor *y = run_flash_3(&m, false, heads);
+    assert_int_equal(me_dim(y, 2), 256);
+    EXPECT_EVENTS(&m.events, "+1024 +16 +36 -36");
+    assert_string_equal(test_backward(&m.events, y),
+                        "+1536 +1536 +1024 +512 +512 +98304 +8 "
+                        "-8 -98304 -512 -512 -16");
+    test_model_fini(&m);
+}
+
+/* The middle rank of three, as with cuDNN's kernel without its workspace and random
+ * states: its own rows are seen causally, others whole, without a scheduler. On the
+ * way back row sums and statistics 4 · 3 · 128 = 1,536 each, sums
+ * 1,536 · 64 = 98,304 of queries, 4 · 128 · 64 = 32,768 of keys and of values;
+ * one tile for each of three heads, 12. */
+#define MADE "+1536 +1536 +98304 +32768 +32768 +12 "
+#define GONE "-12 -32768 -32768 -98304 -1536 -1536 "
+
+static void test_context__flash_attn_3_in_a_ring(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    m.comm.size[ME_GROUP_CONTEXT] = 3;
+    m.comm.index[ME_GROUP_CONTEXT] = 1;
+    me_compile_cache_set(m.nn.e, true);
+    const me_shape heads[3] = {
+        {4, {4, 1, 3, 5}}, {4, {4, 1, 1, 5}}, {4, {4, 1, 1, 4}}};
+    me_tensor *y = run_flash_3(&m, false, heads);
+    EXPECT_EVENTS(&m.events, "+72 " /* joined */
+                             "+72 Recv:36 Send:36 +96 +48 +36 -36 "
+                             "+72 Recv:36 Send:36 +96 +48 "
+                             "+48 +48 +24 "
+                             "+96 -48 -96 -96 -24 -48 -48 -72 -72");
+    assert_string_equal(test_backward(&m.events, y),
+                        "+24 +120 +144 +144 Recv:36 Send:36 "
+                        "+60 +40 +32 " MADE GONE "-60 -40 -32 Recv:72 Send:72 "
+                        "+120 +20 +16 " MADE GONE
+                        "-120 -20 -16 Recv:36 Send:36 "
+                        "+120 +40 +32 " MADE GONE "-120 -40 -32 "
+                        "-24 -144 -72 -48");
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +394,10 @@ int main(void)
         cmocka_unit_test(test_context__one_level),
         cmocka_unit_test(test_context__flash_attn),
         cmocka_unit_test(test_context__flash_attn_pads_values),
+        cmocka_unit_test(test_context__flash_attn_3),
+        cmocka_unit_test(test_context__flash_attn_3_in_order),
+        cmocka_unit_test(test_context__flash_attn_3_of_latent_heads),
+        cmocka_unit_test(test_context__flash_attn_3_in_a_ring),
     };
     return cmocka_run_group_tests_name("te_context", tests, NULL, NULL);
 }
