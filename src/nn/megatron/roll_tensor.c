@@ -107,9 +107,10 @@ static me_tensor *roll_pieces(me_nn *nn, me_tensor *x, me_tensor **sum_out)
 {
     me_engine *e = nn->e;
     const uint64_t half = me_dim(x, -1) / PIECES;
-    piece pieces[PIECES] = {{NULL}};
+    piece pieces[PIECES];
     for (uint64_t i = 0; i < PIECES; i++) {
-        pieces[i].rolled = roll_columns(e, x, i * half, (i + 1) * half);
+        pieces[i] =
+            (piece){.rolled = roll_columns(e, x, i * half, (i + 1) * half)};
     }
     for (int i = 0; i < PIECES; i++) {
         pieces[i].sent = last_column(e, pieces[i].rolled);
