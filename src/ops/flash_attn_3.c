@@ -64,7 +64,8 @@ static me_tensor *make_output(me_engine *e, const me_tensor *query,
     me_shape shape = query->shape; // (s, b, a, d)
     shape.dim[3] = u;
     const uint64_t row = me_size_mul(me_dim(query, 2), u);
-    const uint64_t strides[4] = {row, me_size_mul(row, me_dim(query, 0)), u, 1};
+    const uint64_t strides[ME_MAX_DIMS] = {
+        row, me_size_mul(row, me_dim(query, 0)), u, 1};
     return me_empty_strided(e, "flash_attn_3_fwd", (me_dtype)query->dtype,
                             shape, strides);
 }
