@@ -55,14 +55,11 @@ static me_status read_flags(const me_cli *cli, me_config *config, me_diag *diag)
 static me_status name_mute(const me_launch_words *words, me_status status,
                            me_diag *diag)
 {
-    char text[ME_DIAG_TEXT] = "";
-    if (status == ME_ERR_NOMEM || words->mute == NULL) {
-        return status;
-    }
-    (void)snprintf(text, sizeof text, "%s", diag->text);
-    return me_fail(diag, status,
-                   "%.400s (the script's '%.120s' gave no value here)", text,
-                   words->mute);
+    return status == ME_ERR_NOMEM || words->mute == NULL
+               ? status
+               : me_fail_behind(diag, status,
+                                "the script's '%.120s' gave no value here",
+                                words->mute);
 }
 
 /** What a flag lacks is named with the script's line that gives it. */
@@ -83,10 +80,7 @@ static me_status name_line(const me_launch_words *words, me_status status,
                               words->script_text, flag, &line);
     }
     if (line.length > 0 && me_str_status(&line) == ME_OK) {
-        char said[ME_DIAG_TEXT] = "";
-        (void)snprintf(said, sizeof said, "%s", diag->text);
-        status =
-            me_fail(diag, status, "%.240s (%.240s)", said, me_str_text(&line));
+        status = me_fail_behind(diag, status, "%.240s", me_str_text(&line));
     }
     me_str_fini(&line);
     return status;
@@ -135,12 +129,10 @@ static me_status name_arguments(const me_cli *cli, const me_launch_words *words,
         !has_empty) {
         return name_mute(words, status, diag);
     }
-    char text[ME_DIAG_TEXT] = "";
-    (void)snprintf(text, sizeof text, "%s", diag->text);
-    return me_fail(
+    return me_fail_behind(
         diag, status,
-        "%s (a word of %.200s is empty: the script's arguments go after --)",
-        text, cli->script);
+        "a word of %.200s is empty: the script's arguments go after --",
+        cli->script);
 }
 
 /** Is a file one of those that the launch names? */

@@ -58,6 +58,29 @@ me_status me_fail_of(me_diag *diag, me_status status, const char *format, ...)
     return status;
 }
 
+me_status me_fail_behind(me_diag *diag, me_status status, const char *format,
+                         ...)
+{
+    if (diag == NULL) {
+        return status;
+    }
+    const me_diag found = *diag;
+    va_list arguments;
+    va_start(arguments, format);
+    fill(diag, status, found.where, found.line, format, arguments);
+    va_end(arguments);
+    const me_diag reason = *diag;
+    const size_t taken = strlen(reason.text) + strlen(" ()");
+    const size_t room =
+        taken < sizeof diag->text ? sizeof diag->text - taken : 1;
+    memcpy(diag->text, found.text, room);
+    diag->text[room - 1] = '\0';
+    const size_t length = strlen(diag->text);
+    (void)snprintf(diag->text + length, sizeof diag->text - length, " (%s)",
+                   reason.text);
+    return status;
+}
+
 const char *me_status_text(me_status status)
 {
     switch (status) {

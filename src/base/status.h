@@ -87,6 +87,18 @@ enum {
 me_status me_fail_of(me_diag *diag, me_status status, const char *format, ...)
     ME_PRINTF(3, 4);
 
+/**
+ * Say behind the text of a failure, in parentheses, what led to it; a text that has
+ * no room beside that is cut. Local.
+ *
+ * @param diag    of the failure, whose place stays; may be NULL
+ * @param status  of the failure
+ * @param format  printf format of the reason
+ * @return @p status
+ */
+me_status me_fail_behind(me_diag *diag, me_status status, const char *format,
+                         ...) ME_PRINTF(3, 4);
+
 /** The line for a person: the place in the user's input, if there is one, and
  *  what is wrong. Local. */
 void me_diag_line(const me_diag *diag, char line_out[ME_DIAG_LINE]);

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "script/act_private.h"
 #include "script/guise.h"
+#include "script/keep.h"
 #include "script/place.h"
 #include "script/record.h"
 
@@ -35,17 +36,13 @@ typedef enum python_kind {
 
 static python_kind kind_of_module(const char *module)
 {
-    static const char *const installing[] = {"pip", "venv", "ensurepip",
-                                             "http.server", "compileall"};
-    static const char *const computing[] = {"json.tool", "site", "sysconfig"};
+    static const char installing[] =
+        "pip venv ensurepip http.server compileall";
+    static const char computing[] = "json.tool site sysconfig";
     const size_t length = strlen(module);
-    return me_is_one_of(module, length, installing,
-                        sizeof installing / sizeof *installing)
-               ? INSTALLS
-           : me_is_one_of(module, length, computing,
-                          sizeof computing / sizeof *computing)
-               ? COMPUTES
-               : TRAINS;
+    return me_names_have(installing, module, length)  ? INSTALLS
+           : me_names_have(computing, module, length) ? COMPUTES
+                                                      : TRAINS;
 }
 
 /** A word that begins with a dash, of letters of which c, m, W and X take what
@@ -103,12 +100,6 @@ static int make_file(void)
     return fd;
 }
 
-static void limit(int what, rlim_t most)
-{
-    const struct rlimit limits = {.rlim_cur = most, .rlim_max = most};
-    (void)setrlimit((__rlimit_resource_t)what, &limits);
-}
-
 /** In the process that becomes Python. @param tool  me_guise_python()
  *  @param said  its standard error; -1: this process's */
 _Noreturn static void be_python(int argc, char **argv, char *tool, int said)
@@ -143,8 +134,8 @@ _Noreturn static void be_python(int argc, char **argv, char *tool, int said)
         (void)dup2(said, STDERR_FILENO);
         (void)close(said);
     }
-    limit(RLIMIT_CPU, CPU_SECONDS);
-    limit(RLIMIT_DATA, (rlim_t)DATA_MIB << 20);
+    me_limit_for_good(RLIMIT_CPU, CPU_SECONDS);
+    me_limit_for_good(RLIMIT_DATA, (uint64_t)DATA_MIB << 20);
     (void)execv(program, words);
     _exit(ME_GUISE_NOT_FOUND);
 }
@@ -190,19 +181,15 @@ static bool is_exception(const char *line)
 /** … of one that is this place's: a module or a connection that the job has. */
 static bool is_of_this_place(const char *line)
 {
-    static const char *const classes[] = {"ModuleNotFoundError", "ImportError",
-                                          "PermissionError",     "URLError",
-                                          "ConnectionError",     "gaierror"};
-    const size_t n = strcspn(line, ":");
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-        const size_t length = strlen(classes[i]);
-        if (n >= length &&
-            strncmp(line + n - length, classes[i], length) == 0 &&
-            (n == length || line[n - length - 1] == '.')) {
-            return true;
-        }
+    static const char classes[] = "ModuleNotFoundError ImportError "
+                                  "PermissionError URLError ConnectionError "
+                                  "gaierror";
+    const char *end = line + strcspn(line, ":");
+    const char *name = end;
+    while (name > line && name[-1] != '.') {
+        name--;
     }
-    return false;
+    return me_names_have(classes, name, (size_t)(end - name));
 }
 
 /** Tell that no value came of it, and why, behind the words that are its kind. */

@@ -74,8 +74,7 @@ static void lower(int what, rlim_t most)
     }
 }
 
-/** The most for good. */
-static void limit(int what, rlim_t most)
+void me_limit_for_good(int what, uint64_t most)
 {
     const struct rlimit limits = {.rlim_cur = most, .rlim_max = most};
     (void)setrlimit((__rlimit_resource_t)what, &limits);
@@ -107,7 +106,7 @@ _Noreturn static void start(const me_keep *keep, bool is_traced)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     lower(RLIMIT_CORE, 0);
     lower(RLIMIT_NOFILE, FILES_MAX);
-    limit(RLIMIT_FSIZE, FILE_MAX_BYTES);
+    me_limit_for_good(RLIMIT_FSIZE, FILE_MAX_BYTES);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || !drop_capabilities()) {
         fall(keep, "privileges");
     }

@@ -11,6 +11,7 @@
 #include "script/place.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum {
     ME_KEEP_MAX_PROCESSES = 128, /**< of a script at one time */
@@ -44,6 +45,10 @@ typedef struct me_keep {
     int record;  /**< becomes ME_RECORD_FD */
     int said;    /**< where the keeper's lines go */
 } me_keep;
+
+/** The most that this process and what it starts may take of @p what (RLIMIT_…),
+ *  for good. */
+void me_limit_for_good(int what, uint64_t most);
 
 /** Be the keeper, in a process of its own that leads its group. Ends with the
  *  process. */
