@@ -119,6 +119,24 @@ static void set_recomputation(job *j, me_random *random, bool has_experts)
     }
 }
 
+typedef struct ranks {
+    int64_t tensor;
+    int64_t pipeline;
+    int64_t chunks; /**< of each pipeline rank */
+    int64_t data;
+} ranks;
+
+/** @param rounds  micro-batches of one sample, of each data-parallel rank */
+static void set_ranks(job *j, ranks r, int64_t rounds)
+{
+    set(j, "parallel.tensor", r.tensor);
+    set(j, "parallel.pipeline", r.pipeline);
+    set(j, "parallel.virtual_pipeline", r.chunks);
+    set(j, "parallel.world_size", r.tensor * r.pipeline * r.data);
+    set(j, "train.global_batch_size", r.data * rounds);
+    set(j, "train.micro_batch_size", 1);
+}
+
 /** Small and recomputed, on a pipeline with few micro-batches, which are told
  *  again as early as can be. */
 static job make_small_job(me_random *random)
@@ -129,12 +147,7 @@ static job make_small_job(me_random *random)
     const int64_t data = pick_power(random, 1);
     const int64_t chunks = pipeline > 1 ? me_random_in(random, 1, 2) : 1;
     const int64_t rounds = pipeline * me_random_in(random, 1, 4);
-    set(&j, "parallel.tensor", tensor);
-    set(&j, "parallel.pipeline", pipeline);
-    set(&j, "parallel.virtual_pipeline", chunks);
-    set(&j, "parallel.world_size", tensor * pipeline * data);
-    set(&j, "train.global_batch_size", data * rounds);
-    set(&j, "train.micro_batch_size", 1);
+    set_ranks(&j, (ranks){tensor, pipeline, chunks, data}, rounds);
     set(&j, "model.num_layers", pipeline * chunks * me_random_in(random, 1, 2));
     set(&j, "model.hidden_size", 64);
     set(&j, "model.num_attention_heads", 2);
@@ -203,12 +216,7 @@ static job make_interleaved_job(me_random *random)
     const int64_t data = pick_power(random, 1);
     const int64_t chunks = me_random_in(random, 2, 5);
     const int64_t rounds = pipeline * me_random_in(random, 1, 6);
-    set(&j, "parallel.tensor", tensor);
-    set(&j, "parallel.pipeline", pipeline);
-    set(&j, "parallel.virtual_pipeline", chunks);
-    set(&j, "parallel.world_size", tensor * pipeline * data);
-    set(&j, "train.global_batch_size", data * rounds);
-    set(&j, "train.micro_batch_size", 1);
+    set_ranks(&j, (ranks){tensor, pipeline, chunks, data}, rounds);
     set(&j, "model.num_layers", pipeline * chunks);
     set(&j, "model.hidden_size", 128 * pick_power(random, 2));
     set(&j, "model.num_attention_heads", 4);
