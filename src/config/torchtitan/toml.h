@@ -1,9 +1,9 @@
 /**
  * @file
- * TOML as configuration files of training programs use it: tables, and keys
- * with a text, a whole number, a decimal, true or false, or a list of those.
- * What else TOML has (dates, inline tables, arrays of tables, dotted keys,
- * texts of several lines) is refused by name.
+ * TOML 1.0 as configuration files of training programs use it: tables, whether
+ * they have a head, stand in a dotted key or in braces, and keys with a text, a
+ * whole number, a decimal, true or false, or a list of those. What torchtitan has
+ * no use for (dates, tables in lists, names of other bytes) is refused by name.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -26,7 +26,7 @@ typedef enum me_toml_type {
 
 /** A key of a table. All texts are the arena's. */
 typedef struct me_toml_value {
-    const char *table; /**< as written, "quantize.linear.float8"; "": none */
+    const char *table; /**< all its parts, "quantize.linear.float8"; "": none */
     const char *key;
     me_toml_type type;
     const char *text; /**< the value: of texts what is in quotes, of numbers
@@ -34,9 +34,19 @@ typedef struct me_toml_value {
     int line;
 } me_toml_value;
 
-/** The head of a table, which may have no key. */
+/** How a file names a table, which says what else may stand in it. */
+typedef enum me_toml_table_kind {
+    ME_TOML_TABLE_WITHIN, /**< `a` of `[a.b]`: may get a head of its own */
+    ME_TOML_TABLE_HEAD,   /**< `[a]` */
+    ME_TOML_TABLE_DOTTED, /**< `a` of `a.b = 1` */
+    ME_TOML_TABLE_INLINE  /**< `a = {…}` */
+} me_toml_table_kind;
+
+/** A table, which may have no key. */
 typedef struct me_toml_table {
-    const char *name; /**< as written, the arena's */
+    const char *name; /**< all its parts, "quantize.linear"; the arena's */
+    me_toml_table_kind kind;
+    int section; /**< the head that it stands behind; 0: before any */
     int line;
 } me_toml_table;
 

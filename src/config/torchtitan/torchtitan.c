@@ -159,8 +159,9 @@ static me_status check_tables(const me_titan_job *job, const me_toml *toml)
 {
     for (uint32_t i = 0; i < toml->n_tables; i++) {
         const me_toml_table *table = &toml->tables[i];
-        if (me_titan_table_is_known(table->name)) {
-            continue;
+        if (table->kind == ME_TOML_TABLE_WITHIN ||
+            me_titan_table_is_known(table->name)) {
+            continue; // the head that it is within is checked
         }
         const char *near = me_titan_nearest_table(table->name);
         return me_fail_at(job->diag, ME_ERR_CONFIG, job->where, table->line,

@@ -48,7 +48,19 @@ static const char tables[] = "top = 1 # a comment\n"
                              "zero = 0\n"
                              "part = 0.5\n"
                              "most = -inf\n"
-                             "none = nan";
+                             "none = nan\n"
+                             "[ d . 'e' ]\n"
+                             "f.g = 1\n"
+                             "\"f\" . h = 2\n"
+                             "i = { j = 3, k.l = 4, m = {}, n = [5,\n6] }\n"
+                             "[d.f.o]\n"
+                             "long = \"\"\"\n"
+                             "one\n"
+                             "  \\u00e9\\t\\\n"
+                             "   two\"\"\"\"\n"
+                             "raw = '''\\n'''\n"
+                             "[d]\n"
+                             "p = ''";
 
 static void test_toml__tables_and_values(void **state)
 {
@@ -77,6 +89,14 @@ static void test_toml__tables_and_values(void **state)
         {"c", "part", ME_TOML_DECIMAL, "0.5", 21},
         {"c", "most", ME_TOML_DECIMAL, "-inf", 22},
         {"c", "none", ME_TOML_DECIMAL, "nan", 23},
+        {"d.e.f", "g", ME_TOML_WHOLE, "1", 25},
+        {"d.e.f", "h", ME_TOML_WHOLE, "2", 26},
+        {"d.e.i", "j", ME_TOML_WHOLE, "3", 27},
+        {"d.e.i.k", "l", ME_TOML_WHOLE, "4", 27},
+        {"d.e.i", "n", ME_TOML_LIST, "5,6", 27},
+        {"d.f.o", "long", ME_TOML_TEXT, "one\n  \u00e9\ttwo\"", 30},
+        {"d.f.o", "raw", ME_TOML_TEXT, "\\n", 34},
+        {"d", "p", ME_TOML_TEXT, "", 36},
     };
 
     enum {
@@ -100,60 +120,87 @@ static void test_toml__tables_and_values(void **state)
     me_arena_destroy(memory);
 }
 
+/** Files, and the message. */
+static const struct {
+    const char *text, *message;
+} refused[] = {
+    {"a = ", "f.toml:1: is no value: a text in quotes, a number, true or "
+             "false, or a list of those"},
+    {"\na = 1979-05-27", "f.toml:2: is no value: a text in quotes, a "
+                         "number, true or false, or a list of those"},
+    {"a = 0x", "f.toml:1: is no value: a text in quotes, a number, true "
+               "or false, or a list of those"},
+    {"a = 0b12", "f.toml:1: is no value: a text in quotes, a number, true "
+                 "or false, or a list of those"},
+    {"a = 0x1_", "f.toml:1: is no value: a text in quotes, a number, true "
+                 "or false, or a list of those"},
+    {"a = 0x10000000000000000",
+     "f.toml:1: is no value: a text in quotes, a number, true or false, or "
+     "a list of those"},
+    {"a = 016", "f.toml:1: a number has no zeros in front"},
+    {"a = -01.5", "f.toml:1: a number has no zeros in front"},
+    {"a = tru", "f.toml:1: is no value: a text in quotes, a number, true "
+                "or false, or a list of those"},
+    {"a = \"x", "f.toml:1: text in quotes is not closed on its line"},
+    {"a = \"\"\"x\ny\"\"", "f.toml:2: text in three quotes is not closed"},
+    {"a = \"\\x\"", "f.toml:1: after a backslash only b, t, n, f, r, u, U, "
+                    "\" and \\ are read"},
+    {"a = \"\\u12\"", "f.toml:1: \\u has four hexadecimal digits, \\U eight"},
+    {"a = \"\\ud800\"",
+     "f.toml:1: \\u and \\U name a character of Unicode, not NUL"},
+    {"a = {b = 1", "f.toml:1: an inline table goes on with ',' or ends with "
+                   "'}', on its line"},
+    {"a = {b = 1,}", "f.toml:1: expected key = value, or a table in brackets"},
+    {"a = {b = 1\n}", "f.toml:1: an inline table goes on with ',' or ends "
+                      "with '}', on its line"},
+    {"a = {b = {c = {d = {e = {f = {g = {h = {i = {}}}}}}}}}",
+     "f.toml:1: inline tables are nested too deep"},
+    {"a = [{b = 1}]", "f.toml:1: a table in a list is not read: torchtitan "
+                      "has no list of tables"},
+    {"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q = 1",
+     "f.toml:1: a name has over 16 parts"},
+    {"a..b = 1", "f.toml:1: expected key = value, or a table in brackets"},
+    {"a. = 1", "f.toml:1: expected key = value, or a table in brackets"},
+    {"\"a.b\" = 1", "f.toml:1: a name in quotes has letters, digits, _ and "
+                    "- as the others have"},
+    {"\"\"\"a\"\"\" = 1", "f.toml:1: a name stands in one quote"},
+    {"a.b = 1\n[a]", "f.toml:2: [a] stands in line 1 already"},
+    {"a.b = 1\n[c]\n[a.b]", "f.toml:3: [a.b] is a key with a value in line 1"},
+    {"a = 1\na.b = 1", "f.toml:2: [a] is a key with a value in line 1"},
+    {"a.b = 1\na = 1", "f.toml:2: [a] stands in line 1 already"},
+    {"a = {}\na.b = 1", "f.toml:2: [a] stands in line 1 already"},
+    {"a = {}\n[a.b]", "f.toml:2: [a] stands in line 1 already"},
+    {"[a]\n[b]\na = 1\n[a.c]\n[a.c.d]\n[c]\n[a.c]",
+     "f.toml:7: [a.c] stands in line 4 already"},
+    {"[a.b]\n[a]\nb = 1", "f.toml:3: [a.b] stands in line 1 already"},
+    {"[a.b]\n[a]\nb.c = 1", "f.toml:3: [a.b] stands in line 1 already"},
+    {"[a]\nb.c = 1\n[d]\n[a.b]", "f.toml:4: [a.b] stands in line 2 already"},
+    {"a 1", "f.toml:1: expected key = value, or a table in brackets"},
+    {"a = 1 2", "f.toml:1: nothing may follow a value on its line"},
+    {"a = [1 2]", "f.toml:1: a list goes on with ',' or ends with ']'"},
+    {"a = [[[[[[[[[[1]]]]]]]]]]", "f.toml:1: lists are nested too deep"},
+    {"[[a]]", "f.toml:1: [[…]], an array of tables, is not read: torchtitan "
+              "has no list of tables"},
+    {"[a", "f.toml:1: a table is a name in brackets, as [training]"},
+    {"[a] b = 1", "f.toml:1: nothing may follow a table's name on its line"},
+    {"[t]\na = 1\na = 2", "f.toml:3: a of [t] stands in line 2 already"},
+    {"[t]\n[u]\n[t]", "f.toml:3: [t] stands in line 1 already"},
+    {"[t]\na = 1\n[t.a]", "f.toml:3: [t.a] is a key with a value in line 2"},
+    {"a = 1\n[a.b]", "f.toml:2: [a] is a key with a value in line 1"},
+};
+
 static void test_toml__what_is_refused(void **state)
 {
     (void)state;
 
-    static const struct {
-        const char *text, *message;
-    } cases[] = {
-        {"a = ", "f.toml:1: is no value: a text in quotes, a number, true or "
-                 "false, or a list of those"},
-        {"\na = 1979-05-27", "f.toml:2: is no value: a text in quotes, a "
-                             "number, true or false, or a list of those"},
-        {"a = 0x", "f.toml:1: is no value: a text in quotes, a number, true "
-                   "or false, or a list of those"},
-        {"a = 0b12", "f.toml:1: is no value: a text in quotes, a number, true "
-                     "or false, or a list of those"},
-        {"a = 0x1_", "f.toml:1: is no value: a text in quotes, a number, true "
-                     "or false, or a list of those"},
-        {"a = 0x10000000000000000",
-         "f.toml:1: is no value: a text in quotes, a number, true or false, or "
-         "a list of those"},
-        {"a = 016", "f.toml:1: a number has no zeros in front"},
-        {"a = -01.5", "f.toml:1: a number has no zeros in front"},
-        {"a = tru", "f.toml:1: is no value: a text in quotes, a number, true "
-                    "or false, or a list of those"},
-        {"a = \"x", "f.toml:1: text in quotes is not closed on its line"},
-        {"a = \"\"\"x\"\"\"", "f.toml:1: a text of several lines is not read"},
-        {"a = \"\\x\"", "f.toml:1: after a backslash only n, t, r, \" and \\ "
-                        "are read"},
-        {"a = {b = 1}", "f.toml:1: an inline table, {…}, is not read"},
-        {"a.b = 1",
-         "f.toml:1: a dotted key is not read: write its table in brackets"},
-        {"a 1", "f.toml:1: expected key = value, or a table in brackets"},
-        {"a = 1 2", "f.toml:1: nothing may follow a value on its line"},
-        {"a = [1 2]", "f.toml:1: a list goes on with ',' or ends with ']'"},
-        {"a = [[[[[[[[[[1]]]]]]]]]]", "f.toml:1: lists are nested too deep"},
-        {"[[a]]", "f.toml:1: [[…]], an array of tables, is not read"},
-        {"[a", "f.toml:1: a table is a name in brackets, as [training]"},
-        {"[a] b = 1",
-         "f.toml:1: nothing may follow a table's name on its line"},
-        {"[t]\na = 1\na = 2", "f.toml:3: a of [t] stands in line 2 already"},
-        {"[t]\n[u]\n[t]", "f.toml:3: [t] stands in line 1 already"},
-        {"[t]\na = 1\n[t.a]",
-         "f.toml:3: [t.a] is a key with a value in line 2"},
-        {"a = 1\n[a.b]", "f.toml:2: [a.b] is a key with a value in line 1"},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         me_arena *memory = arena();
         me_diag diag = {0};
         me_toml toml;
-        assert_int_equal(me_toml_read(memory, "f.toml", cases[i].text,
-                                      strlen(cases[i].text), &diag, &toml),
+        assert_int_equal(me_toml_read(memory, "f.toml", refused[i].text,
+                                      strlen(refused[i].text), &diag, &toml),
                          ME_ERR_SYNTAX);
-        assert_string_equal(shown(&diag), cases[i].message);
+        assert_string_equal(shown(&diag), refused[i].message);
         me_arena_destroy(memory);
     }
 }
