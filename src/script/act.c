@@ -326,25 +326,10 @@ static int start_file(int argc, char **argv)
     }
     words[0] = interpreter;
     memcpy(words + 1, argv, ((size_t)argc + 1) * sizeof *argv);
-    switch (me_guise_find(interpreter)) {
-    case ME_GUISE_SHELL: return me_guise_start_own(interpreter, words);
-    case ME_GUISE_LAUNCH: return launch(argc + 1, words);
-    case ME_GUISE_UNKNOWN:
-    case ME_GUISE_COUNT:
-    case ME_GUISE_AROUND:
-    case ME_GUISE_AS:
-    case ME_GUISE_REMOTE:
-    case ME_GUISE_PARALLEL:
-    case ME_GUISE_SBATCH:
-    case ME_GUISE_NOTHING:
-    case ME_GUISE_QUIET:
-    case ME_GUISE_CARDS:
-    case ME_GUISE_HOSTS:
-    case ME_GUISE_HOSTNAME:
-    case ME_GUISE_WORK:
-    case ME_GUISE_WRITE: break;
-    }
-    return me_guise_nothing(argc, argv);
+    const me_guise_kind kind = me_guise_find(interpreter);
+    return kind == ME_GUISE_SHELL    ? me_guise_start_own(interpreter, words)
+           : kind == ME_GUISE_LAUNCH ? launch(argc + 1, words)
+                                     : me_guise_nothing(argc, argv);
 }
 
 /** What computes, where it is no program of its own: one in Python, or none that

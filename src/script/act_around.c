@@ -152,31 +152,6 @@ static int skip_option(seen *p, int argc, char **argv)
     return has_value ? 2 : 1;
 }
 
-/** Can this word be what a container or a profiler starts? @p next NULL: it is the
- *  last. */
-static bool is_started(const char *word, const char *next)
-{
-    switch (me_guise_find(word)) {
-    case ME_GUISE_LAUNCH: return me_guise_may_start(word, next);
-    case ME_GUISE_COUNT:
-    case ME_GUISE_AROUND:
-    case ME_GUISE_AS:
-    case ME_GUISE_REMOTE:
-    case ME_GUISE_PARALLEL:
-    case ME_GUISE_SHELL: return true;
-    case ME_GUISE_WORK: return strcmp(me_guise_base(word), "env") == 0;
-    case ME_GUISE_UNKNOWN:
-    case ME_GUISE_SBATCH:
-    case ME_GUISE_NOTHING:
-    case ME_GUISE_QUIET:
-    case ME_GUISE_CARDS:
-    case ME_GUISE_HOSTS:
-    case ME_GUISE_HOSTNAME:
-    case ME_GUISE_WRITE: break;
-    }
-    return me_ends_with(word, ".sh");
-}
-
 static int start(me_inherit *inherit, bool is_container, char **argv)
 {
     static char bash[] = "bash";
@@ -242,8 +217,8 @@ int me_guise_around(int argc, char **argv)
         if (is_bsub && !is_option && strchr(argv[at], ' ') != NULL) {
             return start_text(&inherit, argv[at]);
         }
-        if (!is_option &&
-            is_started(argv[at], at + 1 < argc ? argv[at + 1] : NULL)) {
+        if (!is_option && me_guise_is_started(
+                              argv[at], at + 1 < argc ? argv[at + 1] : NULL)) {
             return start(&inherit, is_container, argv + at);
         }
         char **python = find_python(program, &p, argv + at);
@@ -256,7 +231,7 @@ int me_guise_around(int argc, char **argv)
         at += n > own ? n : own;
     }
     // an image whose variable is empty: the command stands in its place
-    return p.image != NULL && is_started(p.image[0], p.image[1])
+    return p.image != NULL && me_guise_is_started(p.image[0], p.image[1])
                ? start(&inherit, is_container, p.image)
                : me_guise_nothing(argc, argv);
 }

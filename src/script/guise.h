@@ -36,6 +36,7 @@ typedef enum me_guise_kind {
 typedef struct me_guise {
     const char *names; /**< blanks between them */
     me_guise_kind kind;
+    bool is_started; /**< containers and profilers may start them */
 } me_guise;
 
 /** The rows of the table; static. */
@@ -45,10 +46,11 @@ const me_guise *me_guise_rows(size_t *count_out);
  *  `python3`. Local. */
 me_guise_kind me_guise_find(const char *word);
 
-/** Is a word in the midst of a command, which names a launcher, one? What
- *  environments are called too (`conda activate megatron`) is with a command of its
- *  own behind it alone. @p next NULL: it is the last word. Local. */
-bool me_guise_may_start(const char *word, const char *next);
+/** Can a word in the midst of a command be what that starts? What environments are
+ *  called too (`conda activate megatron`) is with a command of its own behind it
+ *  alone; a file of no name here, if it ends as a shell's script does.
+ *  @p next NULL: it is the last word. Local. */
+bool me_guise_is_started(const char *word, const char *next);
 
 /** The last part of a path. */
 const char *me_guise_base(const char *word);

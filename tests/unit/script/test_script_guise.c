@@ -83,6 +83,31 @@ static void test_rows_agree(void **state)
     }
 }
 
+static void test_containers_start_some(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *word;
+        const char *next;
+        bool is_started;
+    } cases[] = {
+        {"torchrun", NULL, true},  {"/usr/bin/env", NULL, true},
+        {"awk", "-f", false},      {"bash", NULL, true},
+        {"sbatch", NULL, false},   {"rm", "-r", false},
+        {"train.sh", NULL, true},  {"train.py", NULL, false},
+        {"megatron", NULL, false}, {"megatron", "train", false},
+        {"swift", "sft", true},    {"mkdir", "x", false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (me_guise_is_started(cases[i].word, cases[i].next) !=
+            cases[i].is_started) {
+            fail_msg("%s is taken for the other", cases[i].word);
+        }
+    }
+}
+
 static void test_python_trains_with_a_script(void **state)
 {
     (void)state;
@@ -127,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_names_and_paths),
         cmocka_unit_test(test_rows_agree),
+        cmocka_unit_test(test_containers_start_some),
         cmocka_unit_test(test_python_trains_with_a_script),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
