@@ -20,8 +20,11 @@ enum {
  *  a variable of the script's processes. */
 #define ME_GUISE_BEFORE "MEMEST_BEFORE"
 
-/** What nvidia-smi says: `NAME|MiB|cards of a node`. */
+/** What nvidia-smi says of a card: `NAME|MiB`. */
 #define ME_GUISE_CARD "MEMEST_CARD"
+
+/** How many cards torch finds, for Python that computes a value. */
+#define ME_GUISE_COUNT_OF_CARDS "MEMEST_CARDS"
 
 /** Start a command in this process's place, in its guise if it has one.
  *  @return its exit code where it cannot start */
@@ -84,6 +87,9 @@ int me_guise_python(int argc, char **argv, const char *tool);
 
 /** GNU parallel: its commands, one after the other. */
 int me_guise_parallel(int argc, char **argv);
+
+/** Tell torch's stand-in how many cards nvidia-smi shows. */
+void me_guise_tell_cards(void);
 
 /** nvidia-smi, scontrol, hostname. */
 int me_guise_cards(int argc, char **argv);

@@ -129,6 +129,7 @@ _Noreturn static void be_python(int argc, char **argv, char *tool, int said)
                   before == NULL ? "" : before);
     (void)setenv("PYTHONPATH", me_str_text(&path), 1);
     (void)setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
+    me_guise_tell_cards();
     me_str_fini(&path);
     if (said >= 0) {
         (void)dup2(said, STDERR_FILENO);

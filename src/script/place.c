@@ -5,6 +5,7 @@
 #include "base/outfile.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "script/act_private.h"
 #include "script/guise.h"
 #include "script/interpreter.h"
 
@@ -181,7 +182,8 @@ static bool link_row(me_place *place, const me_guise *row, bool writes_vanish)
 }
 
 /** What stands in for torch where a script asks it for the machine's cards: they
- *  are those that nvidia-smi shows (query.c). All else of torch's is not here. */
+ *  are those that nvidia-smi shows (query.c), or of CUDA_VISIBLE_DEVICES those
+ *  before the first that is none, as `-1`. All else of torch's is not here. */
 static const char torch[] =
     "import os, sys\n"
     "def missing(name):\n"
@@ -191,13 +193,15 @@ static const char torch[] =
     "class Cuda:\n"
     "    def device_count(self):\n"
     "        seen = os.environ.get('CUDA_VISIBLE_DEVICES')\n"
-    "        if seen is not None:\n"
-    "            return len([card for card in seen.split(',') if card])\n"
-    "        return int(os.environ.get('SLURM_GPUS_ON_NODE') or 8)\n"
+    "        if seen is None:\n"
+    "            return int(os.environ['" ME_GUISE_COUNT_OF_CARDS "'])\n"
+    "        cards = [card.strip() for card in seen.split(',')]\n"
+    "        ends = [n for n, c in enumerate(cards) if not c or c[0] == '-']\n"
+    "        return ends[0] if ends else len(cards)\n"
     "    def is_available(self):\n"
     "        return self.device_count() > 0\n"
     "    def get_device_name(self, device=None):\n"
-    "        return os.environ.get('MEMEST_CARD', '').split('|')[0]\n"
+    "        return os.environ.get('" ME_GUISE_CARD "', '').split('|')[0]\n"
     "    def __getattr__(self, name):\n"
     "        missing('cuda.' + name)\n"
     "cuda = sys.modules['torch.cuda'] = Cuda()\n"

@@ -44,14 +44,11 @@ static card read_card(void)
     card c = {.name = "NVIDIA GPU", .count = 8};
     const char *text = getenv(ME_GUISE_CARD);
     const char *node = getenv("SLURM_GPUS_ON_NODE");
-    char number[24];
     if (text != NULL) {
         const size_t name = strcspn(text, "|");
-        const char *mib = text + name + (text[name] == '|');
-        const size_t length = strcspn(mib, "|");
         (void)snprintf(c.name, sizeof c.name, "%.*s", (int)name, text);
-        (void)snprintf(number, sizeof number, "%.*s", (int)length, mib);
-        if (me_parse_u64(number, &c.mib) != ME_OK) {
+        if (text[name] != '|' ||
+            me_parse_u64(text + name + 1, &c.mib) != ME_OK) {
             c.mib = 0;
         }
     }
@@ -60,6 +57,13 @@ static card read_card(void)
     }
     c.count = c.count > CARDS_MAX ? CARDS_MAX : c.count;
     return c;
+}
+
+void me_guise_tell_cards(void)
+{
+    char count[24];
+    (void)snprintf(count, sizeof count, "%" PRIu64, read_card().count);
+    (void)setenv(ME_GUISE_COUNT_OF_CARDS, count, 1);
 }
 
 static void add_field(const char *field, const card *c, uint64_t i, bool units,

@@ -11,6 +11,9 @@ END
 )
 cards=$(python -c 'import torch; print(torch.cuda.device_count() // 2)')
 [ "$(python -c 'import torch; print(torch.cuda.get_device_name(0))')" = "NVIDIA H200" ] && cards=$((cards * 2))
+# -1 ends the list; without one they are as many as nvidia-smi shows.
+cards=$((cards * $(CUDA_VISIBLE_DEVICES=0,-1,2 python -c 'import torch; print(torch.cuda.device_count())')))
+[ "$(SLURM_GPUS_ON_NODE=100 python -c 'import torch; print(torch.cuda.device_count())')" = "$(SLURM_GPUS_ON_NODE=100 nvidia-smi -L | wc -l)" ] || exit 1
 python3 > batch.json << END
 import json
 print(json.dumps({"global": 6 * $cards}))
