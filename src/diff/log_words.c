@@ -10,23 +10,37 @@ enum {
     NUMBER_BYTES = 32
 };
 
-bool me_log_bytes(const char *text, double unit, uint64_t *bytes_out)
+/** Is what follows a number its unit, if anything, and then its end? */
+static bool has_end(const char *at, const me_log_unit *unit)
+{
+    const size_t length = strlen(unit->name);
+    if (length > 0) {
+        at += strspn(at, " ");
+        at += strncmp(at, unit->name, length) == 0 ? length : 0;
+        at += strspn(at, " ");
+    }
+    return *at == '\0' || strchr("\r\n", *at) != NULL ||
+           strchr(unit->ends, *at) != NULL;
+}
+
+bool me_log_bytes(const char *text, const me_log_unit *unit,
+                  uint64_t *bytes_out)
 {
     char number[NUMBER_BYTES];
     double value = 0;
     text += strspn(text, " ");
     const size_t length = strspn(text, "0123456789.");
     if (length == 0 || length >= sizeof number ||
-        strchr("eExX_+-", text[length] == '\0' ? ' ' : text[length]) != NULL) {
+        !has_end(text + length, unit)) {
         return false;
     }
     memcpy(number, text, length);
     number[length] = '\0';
     if (me_parse_double(number, &value) != ME_OK || value < 0 ||
-        value * unit >= 0x1p63) {
+        value * unit->bytes >= 0x1p63) {
         return false;
     }
-    *bytes_out = (uint64_t)llround(value * unit);
+    *bytes_out = (uint64_t)llround(value * unit->bytes);
     return true;
 }
 

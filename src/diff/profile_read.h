@@ -41,9 +41,17 @@ me_status me_profile_lines(me_profile *profile, FILE *file,
                                              int number, me_diag *diag),
                            me_diag *diag) ME_MUST_CHECK;
 
-/** The number that begins at @p text behind blanks, in bytes; false: there is
- *  none. */
-bool me_log_bytes(const char *text, double unit, uint64_t *bytes_out);
+/** How a program writes bytes. */
+typedef struct me_log_unit {
+    double bytes;     /**< of one */
+    const char *name; /**< that may follow the number; "": none */
+    const char *ends; /**< what may follow both, beside the line's end */
+} me_log_unit;
+
+/** The number that begins at @p text behind blanks, in bytes; false: there is none,
+ *  or something else follows it. */
+bool me_log_bytes(const char *text, const me_log_unit *unit,
+                  uint64_t *bytes_out);
 
 /** The whole number behind @p mark in a line; @p missing where there is none. */
 int32_t me_log_number(const char *line, const char *mark, int32_t missing);

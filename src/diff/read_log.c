@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-static const double mib = 1048576.0;
-static const double gib = 1073741824.0;
+/** Ranks that print at once may begin behind each other's line. */
+static const me_log_unit mib = {1048576.0, "", " |["};
+static const me_log_unit gib = {1073741824.0, "GiB", "("};
 
 static bool is_megatron_log(const char *head, size_t length)
 {
@@ -46,7 +47,7 @@ static me_status read_megatron_line(me_profile *profile, char *text, int number,
         if (at == NULL) {
             continue;
         }
-        if (!me_log_bytes(at + strlen(fields[i].mark), mib, &bytes)) {
+        if (!me_log_bytes(at + strlen(fields[i].mark), &mib, &bytes)) {
             return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
                               "no number of MB follows '%s'", fields[i].mark);
         }
@@ -57,7 +58,8 @@ static me_status read_megatron_line(me_profile *profile, char *text, int number,
 
 static me_status read_megatron(me_profile *profile, FILE *file, me_diag *diag)
 {
-    profile->rounding = (uint64_t)(mib / 200) + 1; // half of the last digit
+    profile->rounding =
+        (uint64_t)(mib.bytes / 200) + 1; // half of the last digit
     return me_profile_lines(profile, file, read_megatron_line, diag);
 }
 
@@ -95,7 +97,7 @@ static me_status read_torchtitan_line(me_profile *profile, char *text,
     uint64_t bytes = 0;
     if (at == NULL || strstr(text, "step: ") == NULL ||
         strstr(at, "GiB(") == NULL ||
-        !me_log_bytes(at + strlen("memory: "), gib, &bytes)) {
+        !me_log_bytes(at + strlen("memory: "), &gib, &bytes)) {
         return ME_OK;
     }
     me_profile_rank *rank =
@@ -109,7 +111,7 @@ static me_status read_torchtitan_line(me_profile *profile, char *text,
 
 static me_status read_torchtitan(me_profile *profile, FILE *file, me_diag *diag)
 {
-    profile->rounding = (uint64_t)(gib / 200) + 1;
+    profile->rounding = (uint64_t)(gib.bytes / 200) + 1;
     return me_profile_lines(profile, file, read_torchtitan_line, diag);
 }
 

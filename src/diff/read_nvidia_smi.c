@@ -6,7 +6,8 @@
 #include <ctype.h>
 #include <string.h>
 
-static const double mib = 1048576.0;
+static const me_log_unit field_mib = {1048576.0, "MiB", ","};
+static const me_log_unit word_mib = {1048576.0, "", " \t,"};
 
 enum {
     MAX_COLUMNS = 64,
@@ -96,7 +97,7 @@ static me_status add_sample(me_profile *profile, const char *line,
         return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
                           "more fields than the head's %d", head->count);
     }
-    if (at == NULL || !me_log_bytes(at, mib, &bytes)) {
+    if (at == NULL || !me_log_bytes(at, &field_mib, &bytes)) {
         return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
                           "no number of MiB in the column memory.used");
     }
@@ -116,14 +117,14 @@ static bool is_cut(const char *line, const smi_head *head, FILE *file)
     const char *at = find_field(line, head->used);
     uint64_t bytes = 0;
     return feof(file) != 0 && strchr(line, '\n') == NULL &&
-           (at == NULL || !me_log_bytes(at, mib, &bytes));
+           (at == NULL || !me_log_bytes(at, &field_mib, &bytes));
 }
 
 static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
 {
     char line[LINE_BYTES];
     me_status status = ME_OK;
-    profile->rounding = (uint64_t)mib;
+    profile->rounding = (uint64_t)field_mib.bytes;
     smi_head head;
     if (fgets(line, sizeof line, file) == NULL || !read_head(line, &head)) {
         return ME_OK;
@@ -266,7 +267,7 @@ static me_status read_row(me_profile *profile, const monitor *m,
         return ME_OK;
     }
     const int32_t index = me_log_number(gpu, "", -1);
-    if (index < 0 || !me_log_bytes(used, mib, &bytes)) {
+    if (index < 0 || !me_log_bytes(used, &word_mib, &bytes)) {
         return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
                           "no GPU and number of MB in the columns gpu and fb");
     }
@@ -283,7 +284,7 @@ static me_status read_monitor(me_profile *profile, FILE *file, me_diag *diag)
     char line[LINE_BYTES];
     monitor m = {-1, -1};
     me_status status = ME_OK;
-    profile->rounding = (uint64_t)mib;
+    profile->rounding = (uint64_t)field_mib.bytes;
     for (int number = 1;
          status == ME_OK && fgets(line, sizeof line, file) != NULL; number++) {
         if (line[0] == '#') {
