@@ -201,6 +201,9 @@ typedef enum relation {
 /** A loss scale that changes. */
 #define DYNAMIC "--fp16&!--loss-scale>0"
 
+/** Weights of a normal distribution. */
+#define DRAWN "!--no-initialization"
+
 static const struct {
     const char *when; /**< NULL: always */
     const char *flag;
@@ -229,6 +232,9 @@ static const struct {
     {"!--moe-flex-dispatcher-num-sms", "--moe-deepep-num-sms", EQUAL_TO,
      "--moe-hybridep-num-sms", -1},
     {"--num-experts", "--moe-input-jitter-eps", ABOVE, NULL, 0},
+    // init_method_normal() (core/utils.py): normal_() takes no other deviation
+    {DRAWN, "--init-method-std", AT_LEAST, NULL, 0},
+    {DRAWN, "--embedding-init-method-std", AT_LEAST, NULL, 0},
     // OptimizerParamScheduler (core/optimizer_param_scheduler.py)
     {"--train-iters&!--skip-train", "--lr-decay-iters", ABOVE, NULL, 0},
     {"--train-samples&!--skip-train", "--lr-decay-samples", ABOVE, NULL, 0},
