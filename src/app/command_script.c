@@ -22,36 +22,28 @@ enum {
     ARENA_BYTES = 64 << 20
 };
 
-/** One that says which ranks and cards a job of Slurm's has? */
-static bool is_of_slurm(const char *name)
-{
-    me_launch_ranks ranks = {.gpus = {.count = 0}};
-    return me_launch_ranks_variable(&ranks, name, "");
-}
-
-/** Variables of a launch that can matter to memory or to the ranks, which
- *  ms-swift takes from two. */
+/** Variables of a launch that can matter to memory or to the ranks. One that is
+ *  empty does not, unless it is a number of ranks that is missing. */
 static bool is_kept(const char *variable, me_arena *arena)
 {
-    static const char *const ranks[] = {"WORLD_SIZE", "NPROC_PER_NODE",
-                                        "NNODES"};
     const size_t length = strcspn(variable, "=");
     if (me_launch_is_of_files(variable)) {
         return false;
     }
     char *name = me_arena_strdup(arena, variable);
-    if (name == NULL || variable[length] == '\0' ||
-        variable[length + 1] == '\0') {
+    if (name == NULL || variable[length] == '\0') {
         return false;
     }
     name[length] = '\0';
+    if (variable[length + 1] == '\0') {
+        return me_launch_needs_number(name);
+    }
     const me_variable_rule *rule = me_variable_rule_find(name);
     if (me_hub_is_variable(name)) { // what memest has itself need not be told
         const char *own = getenv(name);
         return own == NULL || strcmp(own, name + length + 1) != 0;
     }
-    return me_is_one_of(name, length, ranks, sizeof ranks / sizeof *ranks) ||
-           is_of_slurm(name) ||
+    return me_launch_says_ranks(name) ||
            (rule != NULL && rule->kind != ME_VARIABLE_NO_EFFECT);
 }
 

@@ -2,6 +2,7 @@
 #include "app/exported.h"
 
 #include "base/parse.h"
+#include "config/launch_ranks.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -45,6 +46,13 @@ void me_exported_restore_job(void)
     (void)setenv("SLURM_NNODES", nodes, 1);
 }
 
+/** Slurm's variables are of a job, not left over from one. */
+static bool is_in_job(void)
+{
+    return getenv("SLURM_JOB_ID") != NULL ||
+           getenv("SLURM_STEP_NUM_TASKS") != NULL;
+}
+
 /** Does what the user's shell exports of it count? */
 static bool is_exported(const char *variable)
 {
@@ -55,8 +63,11 @@ static bool is_exported(const char *variable)
             return true;
         }
     }
-    return strncmp(variable, "SLURM_", 6) == 0 &&
-           getenv("SLURM_JOB_ID") != NULL;
+    char name[64];
+    const int length = (int)strcspn(variable, "=");
+    (void)snprintf(name, sizeof name, "%.*s", length, variable);
+    return (strncmp(variable, "SLURM_", 6) != 0 || is_in_job()) &&
+           me_launch_says_ranks(name);
 }
 
 me_status me_exported_find(me_arena *arena, me_diag *diag,
@@ -81,6 +92,17 @@ me_status me_exported_find(me_arena *arena, me_diag *diag,
     return ME_OK;
 }
 
+/** An empty one does not, and WORLD_SIZE not where a launcher sets it anew. */
+static bool counts(const char *name, const char *value, const me_config *config)
+{
+    uint64_t ranks = 0;
+    if (strcmp(name, "WORLD_SIZE") != 0) {
+        return value[0] != '\0';
+    }
+    return me_parse_u64(value, &ranks) == ME_OK &&
+           ranks == (uint64_t)config->parallel.world_size;
+}
+
 me_status me_exported_say(const char *const *words, int count,
                           me_config *config, me_diag *diag)
 {
@@ -93,7 +115,8 @@ me_status me_exported_say(const char *const *words, int count,
         const char *shell = getenv(name);
         const char *used = me_config_variable(config, name);
         if (shell != NULL && used != NULL && strcmp(shell, used) == 0 &&
-            strcmp(word + length + 1, shell) == 0) {
+            strcmp(word + length + 1, shell) == 0 &&
+            counts(name, shell, config)) {
             status = me_config_assume(config, diag,
                                       "%.200s, which this shell exports", word);
         }

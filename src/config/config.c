@@ -135,6 +135,8 @@ me_config *me_config_clone(const me_config *config)
     own->paste = config->own->paste;
     own->has_other_script = config->own->has_other_script;
     own->takes_unknown = config->own->takes_unknown;
+    own->tasks_around = config->own->tasks_around;
+    own->tasks_variable = config->own->tasks_variable;
     memcpy(own->n_said, config->own->n_said, sizeof own->n_said);
     *copy = *config;
     copy->own = own;

@@ -41,6 +41,9 @@ struct me_config_private {
     bool has_other_script;       /**< its script is not Megatron-LM's own */
     const char *world_is_open; /**< why nobody can tell how many ranks a launch
                                     command starts; NULL: it is told */
+    uint64_t tasks_around; /**< of the step or mpirun that memest runs in, where
+                                 nothing else says ranks; 0: none */
+    const char *tasks_variable; /**< which says so, static; NULL: none */
     int32_t n_said[ME_CONFIG_SAID_LISTS]; /**< entries before derived ones */
 };
 

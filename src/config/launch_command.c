@@ -76,7 +76,10 @@ static me_status keep_variable(walk *w, const char *name, const char *value)
     me_status status = me_config_keep_variable(w->config, name, value, w->diag);
     if (status == ME_OK && value != NULL && strcmp(name, "WORLD_SIZE") == 0) {
         w->ranks.environment.is_used = true;
-        status = read_count(w, name, value, &w->ranks.environment.ranks);
+        w->ranks.alone.is_empty = value[0] == '\0';
+        status = value[0] == '\0'
+                     ? ME_OK
+                     : read_count(w, name, value, &w->ranks.environment.ranks);
     }
     return status;
 }

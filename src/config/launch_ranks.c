@@ -164,6 +164,9 @@ static uint64_t count_visible(const char *list)
 bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
                               const char *value)
 {
+    if (me_launch_alone_variable(&ranks->alone, name, value)) {
+        return true;
+    }
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         uint64_t count = 0;
         if (strcmp(name, counts[i].name) == 0) {
@@ -192,6 +195,21 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
         }
     }
     return false;
+}
+
+bool me_launch_needs_number(const char *name)
+{
+    static const char *const numbers[] = {"WORLD_SIZE", "NPROC_PER_NODE",
+                                          "NNODES"};
+    return me_is_one_of(name, strlen(name), numbers,
+                        sizeof numbers / sizeof *numbers);
+}
+
+bool me_launch_says_ranks(const char *name)
+{
+    me_launch_ranks ranks = {.gpus = {.count = 0}};
+    return me_launch_needs_number(name) ||
+           me_launch_ranks_variable(&ranks, name, "");
 }
 
 /** What mpirun starts, or a launcher that stands in its place. */
@@ -310,6 +328,10 @@ static me_status settle_world_size(me_launch_ranks *r, me_config *config,
 {
     if (r->torchrun.is_used) {
         return settle_torchrun(r, config, diag);
+    }
+    if (!r->srun.is_used && !r->mpirun.is_used && r->environment.ranks == 0) {
+        return me_launch_alone_settle(&r->alone, r->step_tasks, &r->slurm,
+                                      config, diag);
     }
     const me_rank_counts step = me_srun_step(r);
     const uint64_t of_mpirun = me_rank_counts_ranks(&r->mpirun);

@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "config/launch_accelerate.h"
+#include "config/launch_alone.h"
 #include "config/launch_deepspeed.h"
 #include "config/launch_mpirun.h"
 #include "config/launch_steps.h"
@@ -30,6 +31,7 @@ typedef struct me_launch_ranks {
     uint64_t slurm_nprocs;         /**< SLURM_NPROCS, its older name: where that
                                         is not set; 0: not set either */
     uint64_t step_tasks;           /**< SLURM_STEP_NUM_TASKS; 0: no step */
+    me_launch_alone alone;         /**< of a script that no launcher starts */
     me_launch_hosts hosts;         /**< of mpirun */
     me_launch_steps steps;         /**< its numbers are mpirun's */
     me_deepspeed_said deepspeed;   /**< its numbers are torchrun's */
@@ -57,6 +59,13 @@ typedef struct me_launch_ranks {
  *  another */
 bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
                               const char *value);
+
+/** Is it one that says ranks or cards: of those above, WORLD_SIZE, or one that
+ *  ms-swift takes them from? */
+bool me_launch_says_ranks(const char *name);
+
+/** Is it one whose reader stops, or has no ranks, where it is set and empty? */
+bool me_launch_needs_number(const char *name);
 
 /**
  * Take an option of a launcher that says ranks in another way than by a number.

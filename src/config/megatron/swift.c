@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/megatron/trainers.h"
+#include "config/rank_counts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -384,6 +385,14 @@ static me_status set_ranks(me_config *config, me_diag *diag)
     uint64_t n_ranks = 1;
     if (per_node == NULL && nodes == NULL) {
         return ME_OK;
+    }
+    if ((nodes != NULL && nodes[0] == '\0') ||
+        (per_node != NULL && per_node[0] == '\0')) {
+        return me_config_leave_world_open(
+            config, diag,
+            "%s is empty: ms-swift hands it to torchrun, which stops: give it "
+            "a number, or memest's --world-size",
+            nodes != NULL && nodes[0] == '\0' ? "NNODES" : "NPROC_PER_NODE");
     }
     if ((nodes != NULL && me_parse_u64(nodes, &n_nodes) != ME_OK) ||
         (per_node != NULL && me_parse_u64(per_node, &n_ranks) != ME_OK) ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many ranks a launch command starts. */
+#include "config/config_private.h"
 #include "job.h"
 #include "launch_words.h"
 
@@ -196,6 +197,98 @@ static void test_launch__world_sizes(void **state)
     }
 }
 
+/** Of a script that no launcher starts; 0: nobody can tell. */
+static const struct {
+    const char *command;
+    int32_t world_size;
+    const char *said; /**< assumed, or why nobody can tell; NULL: not said */
+} alone[] = {
+    {"SLURM_STEP_NUM_TASKS=16 SLURM_STEP_NUM_NODES=2 python pretrain_gpt.py",
+     16, "the world size is 16, SLURM_STEP_NUM_TASKS"},
+    {"SLURM_STEP_NUM_TASKS=16 WORLD_SIZE=8 python pretrain_gpt.py", 8, NULL},
+    {"SLURM_STEP_NUM_TASKS=16 torchrun --nproc-per-node 4 pretrain_gpt.py", 4,
+     NULL},
+    {"SLURM_STEP_NUM_TASKS=16 srun -n 4 python pretrain_gpt.py", 4, NULL},
+    {"SLURM_STEP_NUM_TASKS=1 SLURM_NNODES=1 python pretrain_gpt.py", 1,
+     "the world size is 1"},
+    {"SLURM_STEP_NUM_TASKS=1 SLURM_NNODES=2 python pretrain_gpt.py", 0,
+     "Slurm's job has 2 tasks"},
+    {"SLURM_NNODES=2 SLURM_NTASKS=16 python pretrain_gpt.py", 0,
+     "Slurm's job has 16 tasks"},
+    {"SLURM_NNODES=2 SLURM_NTASKS_PER_NODE=4 python pretrain_gpt.py", 0,
+     "Slurm's job has 8 tasks"},
+    {"SLURM_NTASKS=16 WORLD_SIZE=8 python pretrain_gpt.py", 8, NULL},
+    {"SLURM_NTASKS=1 python pretrain_gpt.py", 1, "the world size is 1"},
+    {"PBS_NP=16 python pretrain_gpt.py", 1, "the world size is 1"},
+    {"OMPI_COMM_WORLD_SIZE=16 python pretrain_gpt.py", 16,
+     "the world size is 16, OMPI_COMM_WORLD_SIZE"},
+    {"PMI_SIZE=16 python pretrain_gpt.py", 16,
+     "the world size is 16, PMI_SIZE"},
+    {"PMI_SIZE=1 SLURM_STEP_NUM_TASKS=8 python pretrain_gpt.py", 8,
+     "the world size is 8, SLURM_STEP_NUM_TASKS"},
+    {"OMPI_COMM_WORLD_SIZE=2 mpirun -n 8 python pretrain_gpt.py", 8, NULL},
+    {"WORLD_SIZE= python pretrain_gpt.py", 0, "WORLD_SIZE is empty"},
+    {"WORLD_SIZE= torchrun --nproc-per-node 2 pretrain_gpt.py", 2, NULL},
+};
+
+static bool is_assumed(const me_config *config, const char *said)
+{
+    for (int32_t i = 0; i < config->assumptions.count; i++) {
+        if (strstr(config->assumptions.flags[i].note, said) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void test_launch__alone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(alone); i++) {
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        me_status status = read_command(config, alone[i].command, &diag);
+        if (status != ME_OK) {
+            fail_msg("%s: %s", alone[i].command, diag.text);
+        }
+        status = me_config_derive_world(config, 1, &diag);
+        if (alone[i].world_size == 0) {
+            assert_int_equal(status, ME_ERR_CONFIG);
+            assert_non_null(strstr(diag.text, alone[i].said));
+        } else {
+            assert_int_equal(status, ME_OK);
+            assert_int_equal(config->parallel.world_size, alone[i].world_size);
+            if (alone[i].said != NULL && !is_assumed(config, alone[i].said)) {
+                fail_msg("%s: not said: %s", alone[i].command, alone[i].said);
+            }
+        }
+        me_config_destroy(config);
+    }
+}
+
+/** Who gives the number goes before what memest runs in, also of a copy. */
+static void test_launch__alone_gives_way(void **state)
+{
+    (void)state;
+    me_diag diag = {0};
+    me_config *config = me_config_create();
+    assert_int_equal(
+        read_command(config, "SLURM_STEP_NUM_TASKS=16 python pretrain_gpt.py",
+                     &diag),
+        ME_OK);
+    me_config *copy = me_config_clone(config);
+    assert_non_null(copy);
+    assert_int_equal(me_config_set(config, "parallel.world_size", "4", &diag),
+                     ME_OK);
+    assert_int_equal(me_config_derive_world(config, 1, &diag), ME_OK);
+    assert_int_equal(me_config_derive_world(copy, 1, &diag), ME_OK);
+    assert_int_equal(config->parallel.world_size, 4);
+    assert_int_equal(copy->parallel.world_size, 16);
+    assert_false(is_assumed(config, "SLURM_STEP_NUM_TASKS"));
+    me_config_destroy(copy);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     // accelerate takes a file of it
@@ -203,6 +296,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launch__world_sizes),
         cmocka_unit_test(test_launch__uneven_hosts),
+        cmocka_unit_test(test_launch__alone),
+        cmocka_unit_test(test_launch__alone_gives_way),
     };
     return cmocka_run_group_tests_name("launch_ranks", tests, NULL, NULL);
 }
