@@ -23,33 +23,75 @@ static me_te_mask within_window(const me_nn *nn, me_te_mask mask)
                : mask;
 }
 
+static void run_flash(me_nn *nn, me_tensor *const qkv[3], me_te_mask mask,
+                      me_te_attention_made *made_out)
+{
+    me_flash_attn_forward(nn->e, qkv, mask, nn->config->model.attention_dropout,
+                          made_out);
+}
+
+static void run_flash_backward(me_nn *nn, me_tensor *const qkv[3],
+                               const me_tensor *offset, me_te_mask mask,
+                               me_tensor **gx)
+{
+    (void)offset;
+    me_flash_attn_backward(nn->e, qkv, mask, gx);
+}
+
+static void run_flash_3(me_nn *nn, me_tensor *const qkv[3], me_te_mask mask,
+                        me_te_attention_made *made_out)
+{
+    me_flash_attn_3_forward(nn->e, qkv, within_window(nn, mask), made_out);
+}
+
+static void run_flash_3_backward(me_nn *nn, me_tensor *const qkv[3],
+                                 const me_tensor *offset, me_te_mask mask,
+                                 me_tensor **gx)
+{
+    (void)offset;
+    me_flash_attn_3_backward(nn->e, qkv, within_window(nn, mask), gx);
+}
+
+static void run_fused(me_nn *nn, me_tensor *const qkv[3], me_te_mask mask,
+                      me_te_attention_made *made_out)
+{
+    me_te_fused_forward(nn->e, qkv, mask, made_out);
+}
+
+static void run_fused_backward(me_nn *nn, me_tensor *const qkv[3],
+                               const me_tensor *offset, me_te_mask mask,
+                               me_tensor **gx)
+{
+    me_te_fused_backward(nn->e, qkv, offset,
+                         &(me_te_attention_spec){.mask = mask}, gx);
+}
+
+/** The kernels of a core attention that shares sequences. */
+typedef struct kernels {
+    void (*forward)(me_nn *nn, me_tensor *const qkv[3], me_te_mask mask,
+                    me_te_attention_made *made_out);
+    void (*backward)(me_nn *nn, me_tensor *const qkv[3],
+                     const me_tensor *offset, me_te_mask mask, me_tensor **gx);
+} kernels;
+
+/** By me_core_attention_kind; others do not share sequences. */
+static const kernels rows[] = {
+    [ME_CORE_ATTENTION_TE_FUSED] = {run_fused, run_fused_backward},
+    [ME_CORE_ATTENTION_TE_FLASH] = {run_flash, run_flash_backward},
+    [ME_CORE_ATTENTION_TE_FLASH_3] = {run_flash_3, run_flash_3_backward},
+};
+
 void me_te_context_kernel(me_nn *nn, me_tensor *const qkv[3], me_te_mask mask,
                           me_te_attention_made *made_out)
 {
-    const me_core_attention_kind kind = nn->config->impl.core_attention;
-    if (kind == ME_CORE_ATTENTION_TE_FLASH) {
-        me_flash_attn_forward(nn->e, qkv, mask,
-                              nn->config->model.attention_dropout, made_out);
-    } else if (kind == ME_CORE_ATTENTION_TE_FLASH_3) {
-        me_flash_attn_3_forward(nn->e, qkv, within_window(nn, mask), made_out);
-    } else {
-        me_te_fused_forward(nn->e, qkv, mask, made_out);
-    }
+    rows[nn->config->impl.core_attention].forward(nn, qkv, mask, made_out);
 }
 
 void me_te_context_kernel_backward(me_nn *nn, me_tensor *const qkv[3],
                                    const me_tensor *offset, me_te_mask mask,
                                    me_tensor **gx)
 {
-    const me_core_attention_kind kind = nn->config->impl.core_attention;
-    if (kind == ME_CORE_ATTENTION_TE_FLASH) {
-        me_flash_attn_backward(nn->e, qkv, mask, gx);
-    } else if (kind == ME_CORE_ATTENTION_TE_FLASH_3) {
-        me_flash_attn_3_backward(nn->e, qkv, within_window(nn, mask), gx);
-    } else {
-        me_te_fused_backward(nn->e, qkv, offset,
-                             &(me_te_attention_spec){.mask = mask}, gx);
-    }
+    rows[nn->config->impl.core_attention].backward(nn, qkv, offset, mask, gx);
 }
 
 static void heads_backward(me_engine *e, me_node *node, me_tensor *const *gy,

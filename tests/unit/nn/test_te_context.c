@@ -12,10 +12,16 @@
  * the rows 48 and 24. What a kernel needs besides: 16 and, for a moment, 256.
  */
 
+static void begin(test_model *m)
+{
+    test_model_init(m, 1);
+    m->config.impl.core_attention = ME_CORE_ATTENTION_TE_FUSED;
+}
+
 static me_tensor *run(test_model *m, me_cp_comm_type type, int32_t size,
                       int32_t rank)
 {
-    test_model_init(m, 1);
+    begin(m);
     m->comm.size[ME_GROUP_CONTEXT] = size;
     m->comm.index[ME_GROUP_CONTEXT] = rank;
     me_engine *e = m->nn.e;
@@ -60,7 +66,7 @@ static void test_context__ring_op_by_op(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     m.config.train.torch_compile = false;
     m.comm.size[ME_GROUP_CONTEXT] = 3;
     m.comm.index[ME_GROUP_CONTEXT] = 1;
@@ -104,7 +110,7 @@ static void test_context__timed_on_the_steps_stream(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     m.comm.size[ME_GROUP_CONTEXT] = 3;
     m.comm.index[ME_GROUP_CONTEXT] = 1;
     me_engine *e = m.nn.e;
@@ -152,7 +158,7 @@ static void test_context__heads_with_an_offset(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     m.comm.size[ME_GROUP_CONTEXT] = 2;
     me_engine *e = m.nn.e;
     me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 4, 5)),
@@ -193,7 +199,7 @@ static void test_context__one_level(void **state)
     };
 
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         m.comm.size[ME_GROUP_CONTEXT_HEADS] = cases[i].heads;
         m.comm.size[ME_GROUP_CONTEXT_RING] = cases[i].ring;
@@ -211,7 +217,7 @@ static void test_context__a_way_for_each_layer(void **state)
     static const me_cp_comm_type ways[] = {ME_CP_COMM_A2A, ME_CP_COMM_P2P,
                                            ME_CP_COMM_A2A};
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     m.config.model.num_layers = 2;
     m.config.parallel.cp_comm_type = ME_CP_COMM_ALL_GATHER;
     (void)snprintf(m.config.parallel.cp_comm_layers,
@@ -235,7 +241,7 @@ static void test_context__flash_attn(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     me_engine *e = m.nn.e;
     me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(2, 2, 3, 5)),
                                me_test_leaf(e, ME_SHAPE(2, 2, 1, 5)),
@@ -256,7 +262,7 @@ static void test_context__flash_attn_pads_values(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     me_engine *e = m.nn.e;
     const me_frame frame = me_enter(e);
     const bool grad = me_grad_enable(e, false);
@@ -301,7 +307,7 @@ static void test_context__flash_attn_3(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     me_tensor *y = run_flash_3(&m, false, shared_heads);
     EXPECT_EVENTS(&m.events, "+120 +40 +40 +120 +48 +36 -36 +120");
     assert_string_equal(test_backward(&m.events, y),
@@ -317,7 +323,7 @@ static void test_context__flash_attn_3_in_order(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     me_deterministic_set(m.nn.e, true);
     me_tensor *y = run_flash_3(&m, true, shared_heads);
     EXPECT_EVENTS(&m.events, "+120 +40 +40 +120 +48 +20 -20 +120");
@@ -336,7 +342,7 @@ static void test_context__flash_attn_3_of_latent_heads(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     const me_shape heads[3] = {
         {4, {2, 1, 2, 192}}, {4, {2, 1, 2, 192}}, {4, {2, 1, 2, 128}}};
     me_tensor *y = run_flash_3(&m, false, heads);
@@ -360,7 +366,7 @@ static void test_context__flash_attn_3_in_a_ring(void **state)
 {
     (void)state;
     test_model m;
-    test_model_init(&m, 1);
+    begin(&m);
     m.comm.size[ME_GROUP_CONTEXT] = 3;
     m.comm.index[ME_GROUP_CONTEXT] = 1;
     me_compile_cache_set(m.nn.e, true);
