@@ -241,28 +241,29 @@ static bool is_assumed(const me_config *config, const char *said)
     return false;
 }
 
+static void expect_alone(const char *command, int32_t world_size,
+                         const char *said)
+{
+    me_diag diag = {0};
+    me_config *config = me_config_create();
+    if (read_command(config, command, &diag) != ME_OK) {
+        fail_msg("%s: %s", command, diag.text);
+    }
+    const me_status status = me_config_derive_world(config, 1, &diag);
+    assert_int_equal(status, world_size == 0 ? ME_ERR_CONFIG : ME_OK);
+    assert_int_equal(config->parallel.world_size, world_size);
+    if (said != NULL && !is_assumed(config, said) &&
+        strstr(diag.text, said) == NULL) {
+        fail_msg("%s: not said: %s", command, said);
+    }
+    me_config_destroy(config);
+}
+
 static void test_launch__alone(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(alone); i++) {
-        me_diag diag = {0};
-        me_config *config = me_config_create();
-        me_status status = read_command(config, alone[i].command, &diag);
-        if (status != ME_OK) {
-            fail_msg("%s: %s", alone[i].command, diag.text);
-        }
-        status = me_config_derive_world(config, 1, &diag);
-        if (alone[i].world_size == 0) {
-            assert_int_equal(status, ME_ERR_CONFIG);
-            assert_non_null(strstr(diag.text, alone[i].said));
-        } else {
-            assert_int_equal(status, ME_OK);
-            assert_int_equal(config->parallel.world_size, alone[i].world_size);
-            if (alone[i].said != NULL && !is_assumed(config, alone[i].said)) {
-                fail_msg("%s: not said: %s", alone[i].command, alone[i].said);
-            }
-        }
-        me_config_destroy(config);
+        expect_alone(alone[i].command, alone[i].world_size, alone[i].said);
     }
 }
 
