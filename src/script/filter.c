@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -133,6 +134,9 @@ static const uint32_t absent[] = {
  *  process that cannot leave its group dies with it. */
 static const uint32_t nothing[] = {
     __NR_kill,
+#ifdef __NR_setrlimit
+    __NR_setrlimit, // glibc's is prlimit64()
+#endif
     __NR_tkill,
     __NR_tgkill,
     __NR_rt_sigqueueinfo,
@@ -205,7 +209,8 @@ static uint32_t fails_with(int error)
 enum {
     /** The half of an argument that holds a small number: little-endian. */
     FIRST_ARGUMENT = offsetof(struct seccomp_data, args),
-    SECOND_ARGUMENT = FIRST_ARGUMENT + 8
+    SECOND_ARGUMENT = FIRST_ARGUMENT + 8,
+    THIRD_ARGUMENT = FIRST_ARGUMENT + 16
 };
 
 /** Whose low word of argument has one of these values fails. */
@@ -224,9 +229,34 @@ static void refuse_values(filter *f, uint32_t call, size_t argument,
     answer(f, fails_with(EPERM));
 }
 
-/** clone() with new namespaces fails; prlimit64() of other processes, what puts
- *  characters into a terminal, and what has the kernel send a signal to others, as
- *  well. */
+/** Limits of other processes are not touched. Of its own a script may read all and
+ *  set none, with success, as it would on its machine: a raise is beyond what memest
+ *  may have here, or beyond its fence. Two are set, which hold Python. */
+static void look_into_limits(filter *f)
+{
+    const struct sock_filter rows[] = {
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_prlimit64, 0, 12),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIRST_ARGUMENT), // the process
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, fails_with(EPERM)),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, THIRD_ARGUMENT), // what is set
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, THIRD_ARGUMENT + 4),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SECOND_ARGUMENT), // which
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_CPU, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_DATA, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, fails_with(0)),
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        add(f, rows[i]);
+    }
+}
+
+/** clone() with new namespaces fails; what puts characters into a terminal, and
+ *  what has the kernel send a signal to others, as well. */
 static void look_into_arguments(filter *f)
 {
     static const uint32_t controls[] = {TIOCSTI, TIOCLINUX, FIOSETOWN,
@@ -240,12 +270,6 @@ static void look_into_arguments(filter *f)
     load(f, FIRST_ARGUMENT);
     add(f,
         (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, spaces, 0, 1));
-    answer(f, fails_with(EPERM));
-    answer(f, SECCOMP_RET_ALLOW);
-    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-                                        __NR_prlimit64, 0, 4));
-    load(f, FIRST_ARGUMENT);
-    add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0));
     answer(f, fails_with(EPERM));
     answer(f, SECCOMP_RET_ALLOW);
     refuse_values(f, __NR_ioctl, SECOND_ARGUMENT, controls,
@@ -270,6 +294,7 @@ static void build(filter *f, bool traces_exec)
     rule(f, nothing, sizeof nothing / sizeof *nothing, fails_with(0));
     rule(f, starts, traces_exec ? 1 : 0, SECCOMP_RET_TRACE);
     look_into_arguments(f);
+    look_into_limits(f);
     answer(f, SECCOMP_RET_ALLOW);
 }
 

@@ -62,8 +62,8 @@ static void set_descriptors(const me_keep *keep)
     (void)fcntl(keep->said, F_SETFD, FD_CLOEXEC);
 }
 
-/** Less than now for the script to begin with. It may take more, up to what it
- *  could here, as a script that wants many descriptors does. */
+/** Less than now for the script; what it takes more is not refused, and not given
+ *  (the filter). */
 static void lower(int what, rlim_t most)
 {
     struct rlimit limits;
