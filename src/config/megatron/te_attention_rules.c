@@ -1,144 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "config/megatron/megatron_rules.h"
+#include "config/megatron/te_attention_kernels.h"
 #include "parallel/moe_layers.h"
 
-#include <string.h>
-
-/* Which attention Transformer Engine takes for a job's layers on a card:
- * get_attention_backend() and nvte_get_fused_attn_backend() of 2.17.1 with cuDNN
- * 9.19, which PyTorch 2.11 has, for training. */
-
-enum {
-    MOST_HEAD_SIZE = 256
-};
-
-/** Ten times a card's compute capability. */
-enum {
-    AMPERE = 80,
-    HOPPER = 90,
-    BLACKWELL = 100,
-    CONSUMER_BLACKWELL = 120
-};
-
-/** Head sizes of a core attention. */
-typedef struct heads {
-    uint64_t query;
-    uint64_t value;
-} heads;
-
-static heads heads_of(const me_config *config)
-{
-    const me_model_config *m = &config->model;
-    return (heads){.query = m->query_head_size,
-                   .value = m->multi_latent_attention ? m->v_head_dim
-                                                      : m->kv_channels};
-}
+/* Which attention Transformer Engine takes for a job's layers on a card, of the
+ * kernels that take them: get_attention_backend(). */
 
 static bool uses_te(const me_config *config)
 {
     return config->impl.transformer == ME_TRANSFORMER_ENGINE;
-}
-
-static bool is_deterministic(const me_config *config)
-{
-    const char *allows =
-        me_config_variable(config, "NVTE_ALLOW_NONDETERMINISTIC_ALGO");
-    return config->train.deterministic_mode ||
-           (allows != NULL && strcmp(allows, "0") == 0);
-}
-
-/** TEDotProductAttention asks for `return_max_logit`. */
-static bool returns_max_logit(const me_config *config)
-{
-    return config->model.qk_clip || config->model.log_max_attention_logit;
-}
-
-/** Does cuDNN's kernel take the job on some card: half precision, heads of a
- *  multiple of 8 columns, at most 256, no dropout within a window? Before 9.21 it
- *  gives no largest scores. */
-static bool can_be_fused(const me_config *config, bool is_windowed)
-{
-    const heads h = heads_of(config);
-    return config->train.params_dtype != ME_DTYPE_FLOAT32 && h.query % 8 == 0 &&
-           h.value % 8 == 0 && h.query <= MOST_HEAD_SIZE &&
-           h.value <= MOST_HEAD_SIZE && !returns_max_logit(config) &&
-           !(is_windowed && config->model.attention_dropout > 0.0);
-}
-
-static bool can_be_fused_on(const me_config *config, uint64_t capability)
-{
-    const heads h = heads_of(config);
-    const bool is_small = h.query <= 128 && h.value <= 128;
-    const bool is_latent = h.query == 192 && h.value == 128;
-    if (capability < AMPERE) {
-        return false;
-    }
-    if (capability < HOPPER) {
-        return is_small && !is_deterministic(config);
-    }
-    if (capability < BLACKWELL) {
-        return is_latent || h.query == h.value || h.query < 128 ||
-               h.value < 128;
-    }
-    return (is_small || is_latent) &&
-           (!is_deterministic(config) ||
-            (capability < CONSUMER_BLACKWELL &&
-             config->model.attention_dropout <= 0.0));
-}
-
-/** cuDNN has no deterministic gradient of a softmax with an offset. */
-static bool is_refused(const me_config *config)
-{
-    return is_deterministic(config) &&
-           config->model.softmax_type != ME_SOFTMAX_VANILLA;
-}
-
-static uint64_t widest(heads h)
-{
-    return h.query > h.value ? h.query : h.value;
-}
-
-/** What all versions of flash-attn need. */
-static bool can_be_any_flash(const me_config *config)
-{
-    return config->train.params_dtype != ME_DTYPE_FLOAT32 &&
-           config->model.softmax_type == ME_SOFTMAX_VANILLA &&
-           !returns_max_logit(config);
-}
-
-/** flash-attn 2 pads values to the queries' heads. */
-static bool can_be_flash_2(const me_config *config, uint64_t capability)
-{
-    const uint64_t d = widest(heads_of(config));
-    const bool takes_wide = capability == AMPERE || capability == HOPPER ||
-                            capability == BLACKWELL ||
-                            capability == CONSUMER_BLACKWELL;
-    return (config->impl.flash_attn == ME_FLASH_ATTN_2 ||
-            config->impl.flash_attn == ME_FLASH_ATTN_2_AND_3) &&
-           can_be_any_flash(config) && capability >= AMPERE && d % 8 == 0 &&
-           d <= MOST_HEAD_SIZE && (d <= 192 || takes_wide);
-}
-
-/** _is_fa3_supported(). */
-static bool takes_flash_3(heads h)
-{
-    const bool is_latent =
-        h.query > 128 && h.query <= 192 && h.value > 96 && h.value <= 128;
-    return h.query <= MOST_HEAD_SIZE && (h.query == h.value || is_latent ||
-                                         (h.query <= 64 && h.value <= 512));
-}
-
-/** On compute capability 9.0 alone, without dropout; sums of the widest heads'
- *  gradients have no order. */
-static bool can_be_flash_3(const me_config *config, uint64_t capability)
-{
-    const heads h = heads_of(config);
-    return (config->impl.flash_attn == ME_FLASH_ATTN_3 ||
-            config->impl.flash_attn == ME_FLASH_ATTN_2_AND_3) &&
-           can_be_any_flash(config) && capability == HOPPER &&
-           takes_flash_3(h) && config->model.attention_dropout <= 0.0 &&
-           !(is_deterministic(config) && widest(h) >= MOST_HEAD_SIZE);
 }
 
 static bool allows(const me_config *config, me_attention_backend backend)
@@ -152,14 +23,15 @@ static bool choose(const me_config *config, uint64_t capability,
                    bool is_windowed, me_core_attention_kind *kind_out)
 {
     const bool is_fused = allows(config, ME_ATTENTION_BACKEND_FUSED) &&
-                          can_be_fused(config, is_windowed) &&
-                          can_be_fused_on(config, capability) &&
-                          !is_refused(config);
+                          me_te_takes_fused(config, is_windowed) &&
+                          me_te_takes_fused_on(config, capability) &&
+                          !me_te_refuses_fused(config);
     const bool allows_flash = allows(config, ME_ATTENTION_BACKEND_FLASH);
-    const bool is_flash_3 = allows_flash && can_be_flash_3(config, capability);
+    const bool is_flash_3 =
+        allows_flash && me_te_takes_flash_3(config, capability);
     const bool is_flash =
-        is_flash_3 || (allows_flash && can_be_flash_2(config, capability));
-    *kind_out = is_fused && (!is_flash || capability >= HOPPER)
+        is_flash_3 || (allows_flash && me_te_takes_flash_2(config, capability));
+    *kind_out = is_fused && (!is_flash || capability >= ME_CAPABILITY_HOPPER)
                     ? ME_CORE_ATTENTION_TE_FUSED
                 : is_flash_3 ? ME_CORE_ATTENTION_TE_FLASH_3
                 : is_flash   ? ME_CORE_ATTENTION_TE_FLASH
@@ -241,7 +113,8 @@ static me_status settle_windows(me_config *config, uint64_t capability,
     config->impl.window_attention = config->impl.core_attention;
     if (status == ME_OK && l.has_none && l.has_window &&
         config->impl.core_attention == ME_CORE_ATTENTION_TE_FUSED &&
-        !can_be_fused(config, true)) { // what fails is said by check_backend()
+        !me_te_takes_fused(config,
+                           true)) { // what fails is said by check_backend()
         (void)choose(config, capability, true, &config->impl.window_attention);
     }
     return status;
@@ -262,12 +135,12 @@ void me_config_derive_attention(me_config *config)
             needs_flash_3 ? ME_FLASH_ATTN_3 : ME_FLASH_ATTN_2;
     }
     if (is_given) {
-        (void)settle_windows(config, HOPPER, &diag);
+        (void)settle_windows(config, ME_CAPABILITY_HOPPER, &diag);
     } else if (!uses_te(config)) {
         config->impl.core_attention = ME_CORE_ATTENTION_UNFUSED;
         config->impl.window_attention = ME_CORE_ATTENTION_UNFUSED;
     } else { // what fails is said by check_backend()
-        (void)choose_both(config, HOPPER, &diag);
+        (void)choose_both(config, ME_CAPABILITY_HOPPER, &diag);
     }
 }
 
@@ -307,14 +180,15 @@ static me_status assume_flash_attn(me_config *config, uint64_t capability,
 static me_status settle(me_config *config, uint64_t capability, me_diag *diag)
 {
     const me_core_attention_kind kind = config->impl.core_attention;
-    if (capability >= AMPERE && capability < HOPPER &&
+    if (capability >= ME_CAPABILITY_AMPERE &&
+        capability < ME_CAPABILITY_HOPPER &&
         !me_config_is_set(config, "impl.flash_attn")) {
         config->impl.flash_attn =
             ME_FLASH_ATTN_2; // as NVIDIA's containers have
     }
     const bool is_given = me_config_is_set(config, "impl.core_attention");
     if (is_given && (kind != ME_CORE_ATTENTION_TE_FUSED ||
-                     can_be_fused_on(config, capability))) {
+                     me_te_takes_fused_on(config, capability))) {
         return settle_windows(config, capability, diag);
     }
     const me_status status =
@@ -342,18 +216,19 @@ static me_status settle(me_config *config, uint64_t capability, me_diag *diag)
 static me_status check_flash_3(me_config *config, uint64_t capability,
                                me_diag *diag)
 {
-    const heads h = heads_of(config);
+    const me_te_heads h = me_te_heads_of(config);
     if (config->impl.core_attention != ME_CORE_ATTENTION_TE_FLASH_3 &&
         config->impl.window_attention != ME_CORE_ATTENTION_TE_FLASH_3) {
         return ME_OK;
     }
-    if (capability != HOPPER) {
+    if (capability != ME_CAPABILITY_HOPPER) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "impl.core_attention = te_flash_3 needs a card of "
                        "compute capability 9.0, not %.1f: use te_flash",
                        (double)capability / 10);
     }
-    return h.query % 8 != 0 || h.value % 8 != 0 || widest(h) > MOST_HEAD_SIZE
+    return h.query % 8 != 0 || h.value % 8 != 0 ||
+                   me_te_widest_head(h) > ME_TE_MOST_HEAD_SIZE
                ? me_fail(diag, ME_ERR_CONFIG,
                          "heads of %llu and %llu columns: Transformer Engine "
                          "takes flash-attn 3 for them, which stops, since it "
@@ -416,14 +291,14 @@ static me_status check_given(const me_config *config, me_diag *diag)
         return status;
     }
     if (kind == ME_CORE_ATTENTION_TE_FUSED &&
-        !can_be_fused(config, !l.has_none)) {
+        !me_te_takes_fused(config, !l.has_none)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "impl.core_attention = te_fused needs "
                        "train.params_dtype = bfloat16 or float16, heads of "
                        "a multiple of 8 columns up to 256, no dropout within "
                        "a window and no largest scores: use te_unfused");
     }
-    if (kind == ME_CORE_ATTENTION_TE_FUSED && is_refused(config)) {
+    if (kind == ME_CORE_ATTENTION_TE_FUSED && me_te_refuses_fused(config)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "%s does not go with "
                        "impl.core_attention = te_fused where "
@@ -433,7 +308,7 @@ static me_status check_given(const me_config *config, me_diag *diag)
                            : "NVTE_ALLOW_NONDETERMINISTIC_ALGO=0");
     }
     if (kind == ME_CORE_ATTENTION_TE_FLASH_3 &&
-        !can_be_flash_3(config, HOPPER)) {
+        !me_te_takes_flash_3(config, ME_CAPABILITY_HOPPER)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "impl.core_attention = te_flash_3 needs impl.flash_attn "
                        "= 3 or 2+3, half precision, no dropout, heads up to "
@@ -441,7 +316,8 @@ static me_status check_given(const me_config *config, me_diag *diag)
                        "256 if deterministic, no largest scores and "
                        "model.softmax_type = vanilla");
     }
-    if (kind == ME_CORE_ATTENTION_TE_FLASH && !can_be_flash_2(config, HOPPER)) {
+    if (kind == ME_CORE_ATTENTION_TE_FLASH &&
+        !me_te_takes_flash_2(config, ME_CAPABILITY_HOPPER)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "impl.core_attention = te_flash needs impl.flash_attn = "
                        "2, train.params_dtype = bfloat16 or float16, heads of "
@@ -462,9 +338,10 @@ static me_status check_backend(const me_config *config, me_diag *diag)
     if (status != ME_OK || !uses_te(config)) {
         return status;
     }
-    if ((!is_given && l.has_none && !choose(config, HOPPER, false, &kind)) ||
+    if ((!is_given && l.has_none &&
+         !choose(config, ME_CAPABILITY_HOPPER, false, &kind)) ||
         ((!is_given || is_mixed) && l.has_window &&
-         !choose(config, HOPPER, true, &kind))) {
+         !choose(config, ME_CAPABILITY_HOPPER, true, &kind))) {
         return fail_backend(config, diag);
     }
     return config->parallel.context > 1 && is_mixed
@@ -483,7 +360,7 @@ static me_status check_largest_scores(const me_config *config, me_diag *diag)
                              ? "model.qk_clip = true (--qk-clip)"
                              : "model.log_max_attention_logit = true "
                                "(--log-max-attention-logit)";
-    return returns_max_logit(config) &&
+    return me_te_returns_max_logit(config) &&
                    (!uses_te(config) ||
                     config->train.params_dtype == ME_DTYPE_FLOAT32)
                ? me_fail(diag, ME_ERR_CONFIG,
