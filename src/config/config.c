@@ -174,6 +174,21 @@ me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
     return me_flag_list_add(config, &config->assumptions, "", sentence, diag);
 }
 
+me_status me_config_assume_of(me_config *config, const char *options,
+                              me_diag *diag, const char *format, ...)
+{
+    if (me_flag_list_has(&config->assumptions, options)) {
+        return ME_OK;
+    }
+    char sentence[ME_DIAG_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return me_flag_list_add(config, &config->assumptions, options, sentence,
+                            diag);
+}
+
 me_status me_config_add_not_modelled(me_config *config, const char *name,
                                      const char *note, me_effect effect,
                                      me_diag *diag)

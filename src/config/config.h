@@ -54,6 +54,19 @@ me_status me_config_assume(me_config *config, me_diag *diag, const char *format,
                            ...) ME_MUST_CHECK ME_PRINTF(3, 4);
 
 /**
+ * As me_config_assume(), for what is assumed since nobody gave some options: a
+ * dump, which gives all of them, has the sentence with their values, and is read
+ * with it as long as they stay. Once it is there it is not added again. Local.
+ *
+ * @param options  their names with single blanks between, the one that is assumed
+ *                 first
+ * @return ME_OK, or ME_ERR_NOMEM
+ */
+me_status me_config_assume_of(me_config *config, const char *options,
+                              me_diag *diag, const char *format,
+                              ...) ME_MUST_CHECK ME_PRINTF(4, 5);
+
+/**
  * Add to what is not modelled of a job; the texts are copied. Local.
  *
  * @param name    of a flag, an option or an environment variable

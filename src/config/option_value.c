@@ -2,6 +2,7 @@
 #include "base/clean.h"
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/said.h"
 #include "config/torchtitan/torchtitan.h"
 
 #include <stdio.h>
@@ -137,6 +138,7 @@ me_status me_option_set(const me_option *option, me_config *config,
         return refuse(option, value, origin, diag);
     }
     config->own->is_set[index_of(option)] = true;
+    me_said_forget(config, option->name);
     return ME_OK;
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/said.h"
 
+#include "base/parse.h"
+#include "base/size.h"
 #include "config/config_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -38,6 +41,70 @@ void me_said_settle(me_config *config)
     }
 }
 
+/** Is an option among those that an assumption rests on? */
+static bool rests_on(const me_flag_note *said, const char *option)
+{
+    const char *names = said->flag;
+    size_t length = 0;
+    bool is = false;
+    for (const char *at = me_name_next(&names, &length); !is && at != NULL;
+         at = me_name_next(&names, &length)) {
+        is = strncmp(at, option, length) == 0 && option[length] == '\0';
+    }
+    return is;
+}
+
+void me_said_forget(me_config *config, const char *option)
+{
+    me_flag_list *list = &config->assumptions;
+    int32_t n = 0;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (!rests_on(&list->flags[i], option)) {
+            list->flags[n++] = list->flags[i];
+        }
+    }
+    list->count = n;
+}
+
+bool me_said_assumes(const me_config *config, const char *option)
+{
+    const me_flag_list *list = &config->assumptions;
+    bool is = false;
+    for (int32_t i = 0; !is && i < list->count; i++) {
+        is = rests_on(&list->flags[i], option);
+    }
+    return is;
+}
+
+/** `option=value`. */
+static void append_value(const me_option *option, const me_config *config,
+                         me_str *text)
+{
+    me_str_printf(text, "%s=", option->name);
+    me_option_format(option, config, text);
+}
+
+/** What an assumption rests on, a text for each option. */
+static void dump_rests(const me_config *config, const char *options,
+                       me_str *text)
+{
+    size_t length = 0;
+    int n = 0;
+    me_str_append(text, " rests_on = {");
+    for (const char *at = me_name_next(&options, &length); at != NULL;
+         at = me_name_next(&options, &length)) {
+        char name[80];
+        me_str value = {0};
+        (void)snprintf(name, sizeof name, "%.*s", (int)length, at);
+        append_value(me_option_find(name), config, &value);
+        me_str_printf(text, " o%d = ", ++n);
+        me_option_append_quoted(me_str_text(&value), text);
+        me_str_append(text, ";");
+        me_str_fini(&value);
+    }
+    me_str_append(text, " };");
+}
+
 static void dump_text(const char *key, const char *value, me_str *text)
 {
     if (key != NULL && value != NULL) {
@@ -47,31 +114,44 @@ static void dump_text(const char *key, const char *value, me_str *text)
     }
 }
 
+/** The parts of an entry. */
+static void dump_entry(const me_config *config, int list,
+                       const me_flag_note *said, me_str *text)
+{
+    dump_text(forms[list].name, said->flag, text);
+    dump_text(forms[list].note, said->note, text);
+    if (forms[list].has_effect) {
+        dump_text("lower", me_reach_name(said->effect.lower), text);
+        dump_text("higher", me_reach_name(said->effect.higher), text);
+    }
+    if (forms[list].name == NULL && said->flag[0] != '\0') {
+        dump_rests(config, said->flag, text);
+    }
+}
+
 void me_said_dump(const me_config *config, me_str *text)
 {
     const me_flag_list *const lists[N_LISTS] = {
         &config->not_modelled, &config->environment, &config->assumptions};
     bool is_open = false;
     for (int i = 0; i < N_LISTS; i++) {
-        const int32_t n = config->own->n_said[i];
-        if (n == 0) {
-            continue;
-        }
-        me_str_printf(text, "%s    %s = {\n", is_open ? "" : "\nlaunch = {\n",
-                      forms[i].list);
-        is_open = true;
-        for (int32_t k = 0; k < n; k++) {
+        int n = 0;
+        for (int32_t k = 0; k < lists[i]->count; k++) {
             const me_flag_note *said = &lists[i]->flags[k];
-            me_str_printf(text, "        n%d = {", (int)k + 1);
-            dump_text(forms[i].name, said->flag, text);
-            dump_text(forms[i].note, said->note, text);
-            if (forms[i].has_effect) {
-                dump_text("lower", me_reach_name(said->effect.lower), text);
-                dump_text("higher", me_reach_name(said->effect.higher), text);
+            if (k >= config->own->n_said[i] &&
+                (forms[i].name != NULL || said->flag[0] == '\0')) {
+                continue; // the job that is read derives it
             }
+            if (n++ == 0) {
+                me_str_printf(text, "%s    %s = {\n",
+                              is_open ? "" : "\nlaunch = {\n", forms[i].list);
+                is_open = true;
+            }
+            me_str_printf(text, "        n%d = {", n);
+            dump_entry(config, i, said, text);
             me_str_append(text, " };\n");
         }
-        me_str_append(text, "    };\n");
+        me_str_append(text, n > 0 ? "    };\n" : "");
     }
     me_str_append(text, is_open ? "};\n" : "");
 }
@@ -99,30 +179,99 @@ static int read_effect(const config_setting_t *entry, me_effect *effect_out)
     return (lower != NULL) + (higher != NULL);
 }
 
+/** The options that an assumption rests on.
+ *  @param options_out  their names; nothing behind it: it rests on none
+ *  @param holds_out    have all the values that were dumped with them?
+ *  @return are they well formed? */
+static bool read_rests(const me_config *config, const config_setting_t *rests,
+                       me_str *options_out, bool *holds_out)
+{
+    *holds_out = true;
+    const int n = config_setting_length(rests);
+    bool is_good = config_setting_is_group(rests) == CONFIG_TRUE && n > 0;
+    for (int i = 0; is_good && i < n; i++) {
+        const char *text = config_setting_get_string_elem(rests, i);
+        char name[80] = "";
+        if (text != NULL) {
+            (void)snprintf(name, sizeof name, "%.*s",
+                           (int)me_min_u64(strcspn(text, "="), 79), text);
+        }
+        const me_option *option = me_option_find(name);
+        is_good = text != NULL && option != NULL;
+        if (is_good) {
+            me_str now = {0};
+            append_value(option, config, &now);
+            *holds_out &= strcmp(me_str_text(&now), text) == 0;
+            me_str_fini(&now);
+            me_str_printf(options_out, "%s%s", i == 0 ? "" : " ", name);
+        }
+    }
+    return is_good;
+}
+
+static me_status fail_form(const form *f, const config_setting_t *entry,
+                           const char *where, me_diag *diag)
+{
+    return me_fail_at(
+        diag, ME_ERR_CONFIG, where, me_conf_line(entry),
+        "launch.%s: an entry is { %s%s%s = \"…\";%s }", f->list,
+        f->name == NULL ? "" : f->name, f->name == NULL ? "" : " = \"…\"; ",
+        f->note, f->has_effect ? " lower = \"any\"; higher = \"none\";" : "");
+}
+
+/** An assumption, which may rest on options; once they have other values it is
+ *  none. */
+static me_status read_assumption(me_config *config,
+                                 const config_setting_t *entry,
+                                 const config_setting_t *rests,
+                                 const char *where, me_diag *diag)
+{
+    const form *f = &forms[N_LISTS - 1];
+    const char *text = text_of(entry, f->note);
+    me_str options = {0};
+    bool holds = true;
+    const bool is_good =
+        text != NULL && config_setting_length(entry) == 1 + (rests != NULL) &&
+        (rests == NULL || read_rests(config, rests, &options, &holds));
+    me_status status = me_str_status(&options);
+    if (!is_good) {
+        status = fail_form(f, entry, where, diag);
+    } else if (status != ME_OK) {
+        status = me_fail(diag, status, "no memory for %.80s", where);
+    } else if (holds) {
+        status = me_flag_list_add(config, &config->assumptions,
+                                  me_str_text(&options), text, diag);
+    }
+    me_str_fini(&options);
+    return status;
+}
+
 static me_status read_entry(me_config *config, int list,
                             const config_setting_t *entry, const char *where,
                             me_diag *diag)
 {
     const form *f = &forms[list];
+    if (f->name == NULL) {
+        return read_assumption(
+            config, entry,
+            config_setting_is_group(entry) == 0
+                ? NULL
+                : config_setting_get_member(entry, "rests_on"),
+            where, diag);
+    }
     const char *name = text_of(entry, f->name);
     const char *note = text_of(entry, f->note);
     me_effect effect = {ME_REACH_UNKNOWN, ME_REACH_UNKNOWN};
     const int n_words = f->has_effect ? read_effect(entry, &effect) : 0;
     const int n_texts = (name != NULL) + (note != NULL) + n_words;
-    const bool is_whole = n_words >= 0 && (name != NULL || f->name == NULL) &&
-                          (note != NULL || f->may_lack_note);
+    const bool is_whole =
+        n_words >= 0 && name != NULL && (note != NULL || f->may_lack_note);
     if (config_setting_is_group(entry) == 0 || !is_whole ||
         config_setting_length(entry) != n_texts) {
-        return me_fail_at(diag, ME_ERR_CONFIG, where, me_conf_line(entry),
-                          "launch.%s: an entry is { %s%s%s = \"…\";%s }",
-                          f->list, f->name == NULL ? "" : f->name,
-                          f->name == NULL ? "" : " = \"…\"; ", f->note,
-                          f->has_effect ? " lower = \"any\"; higher = \"none\";"
-                                        : "");
+        return fail_form(f, entry, where, diag);
     }
     me_flag_list *to = list_at(config, list);
-    const me_status status =
-        me_flag_list_add(config, to, name == NULL ? "" : name, note, diag);
+    const me_status status = me_flag_list_add(config, to, name, note, diag);
     if (status == ME_OK && f->has_effect) {
         to->flags[to->count - 1].effect = effect;
     }

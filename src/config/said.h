@@ -13,8 +13,14 @@
 #include "config/config.h"
 
 /** The lists as they are before anything is derived: from here on they grow by
- *  what a dump says again when it is read. Local. */
+ *  what a dump says again when it is read, and by me_config_assume_of(). Local. */
 void me_said_settle(me_config *config);
+
+/** Drop assumptions that rest on an option, which now has a value. Local. */
+void me_said_forget(me_config *config, const char *option);
+
+/** Is there an assumption that rests on an option? Local. */
+bool me_said_assumes(const me_config *config, const char *option);
 
 /** The group `launch`, or nothing. Local. */
 void me_said_dump(const me_config *config, me_str *text);

@@ -22,23 +22,26 @@ me_status me_config_derive_world(me_config *config, int32_t num_processes,
     }
     if (p->world_size == 0 && num_processes > 1) {
         p->world_size = num_processes;
-        status = me_config_assume(config, diag,
-                                  "the world size is %d, the number of MPI "
-                                  "processes",
-                                  (int)num_processes);
+        status = me_config_assume_of(config, "parallel.world_size", diag,
+                                     "the world size is %d, the number of MPI "
+                                     "processes",
+                                     (int)num_processes);
     } else if (p->world_size == 0 && config->own->tasks_around != 0) {
         p->world_size = (int32_t)config->own->tasks_around;
-        status =
-            me_config_assume(config, diag,
-                             "the world size is %d, %s, since no launcher "
-                             "and no WORLD_SIZE gives it",
-                             (int)p->world_size, config->own->tasks_variable);
+        status = me_config_assume_of(
+            config, "parallel.world_size", diag,
+            "the world size is %d, %s, since no launcher and no WORLD_SIZE "
+            "gives it",
+            (int)p->world_size, config->own->tasks_variable);
     } else if (p->world_size == 0) {
         p->world_size = (int32_t)me_min_u64(model_parallel, INT32_MAX);
-        status = me_config_assume(config, diag,
-                                  "the world size is %d, tensor x pipeline x "
-                                  "context, since nothing else gives it",
-                                  (int)p->world_size);
+        status = me_config_assume_of(
+            config,
+            "parallel.world_size parallel.tensor parallel.pipeline parallel.context",
+            diag,
+            "the world size is %d, tensor x pipeline x "
+            "context, since nothing else gives it",
+            (int)p->world_size);
     }
     p->data =
         (int32_t)((uint64_t)p->world_size / me_max_u64(model_parallel, 1));

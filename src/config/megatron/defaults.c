@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/megatron/megatron_rules.h"
+#include "config/said.h"
 
 /* What moves the numbers most, nothing gives and a report has to say. */
 
@@ -12,8 +13,8 @@ static me_status assume_dtype(me_config *config, me_diag *diag)
         dtype == ME_DTYPE_FLOAT32) {
         return ME_OK;
     }
-    return me_config_assume(
-        config, diag,
+    return me_config_assume_of(
+        config, "train.params_dtype", diag,
         "parameters are %s, since nothing gives the type of training "
         "(train.params_dtype); the model's file says at most how its "
         "checkpoint is stored",
@@ -29,8 +30,8 @@ static me_status assume_implementation(me_config *config, me_diag *diag)
         me_config_is_set(config, "impl.core_attention")) {
         return ME_OK;
     }
-    return me_config_assume(
-        config, diag,
+    return me_config_assume_of(
+        config, "impl.transformer impl.core_attention", diag,
         "layers are Transformer Engine's with core attention %s, Megatron-LM's "
         "defaults, since nothing says otherwise (impl.transformer, "
         "impl.core_attention)",
@@ -78,12 +79,13 @@ static me_status assume_softmax_kernel(me_config *config, me_diag *diag)
 /** What local layers take from Transformer Engine, and why it is there. */
 static me_status assume_importable(me_config *config, me_diag *diag)
 {
-    const bool is_given = me_config_is_set(config, "impl.importable");
+    const bool is_given = me_config_is_set(config, "impl.importable") &&
+                          !me_said_assumes(config, "impl.importable");
     if (config->impl.importable == ME_IMPORTABLE_NONE) {
         return is_given || !config->own->has_launch
                    ? ME_OK
-                   : me_config_assume(
-                         config, diag,
+                   : me_config_assume_of(
+                         config, "impl.importable", diag,
                          "Transformer Engine cannot be imported: the optimizer "
                          "is PyTorch's, the gradients' norm Megatron-LM's own "
                          "(impl.importable = transformer_engine: its)");
@@ -100,8 +102,8 @@ static me_status assume_importable(me_config *config, me_diag *diag)
          "the last norm, the gradients' norm and the optimizer are its"}};
     const int has_norm = config->moe.num_experts == 0;
     const int has_optimizer = config->impl.optimizer == ME_OPTIMIZER_FUSED;
-    return me_config_assume(
-        config, diag,
+    return me_config_assume_of(
+        config, "impl.importable", diag,
         "Transformer Engine can be imported%s: beside local layers %s",
         is_given ? "" : ", which the job needs (impl.importable)",
         parts[has_norm][has_optimizer]);

@@ -145,10 +145,11 @@ static me_status derive_schedule(me_config *config, me_diag *diag)
     bool is_own = false;
     me_status status = me_config_file_is_own_schedule(config, diag, &is_own);
     if (status == ME_OK && is_own) {
-        status = me_config_assume(config, diag,
-                                  "%s is the order of Megatron-LM's own "
-                                  "schedule, and run by its own function",
-                                  config->pipeline.file);
+        status = me_config_assume_of(
+            config, "pipeline.schedule_file pipeline.schedule", diag,
+            "%s is the order of Megatron-LM's own "
+            "schedule, and run by its own function",
+            config->pipeline.file);
         config->pipeline.file[0] = '\0';
         config->pipeline.name[0] = '\0';
     }
@@ -199,9 +200,10 @@ static me_status derive_parallel(me_config *config, int32_t num_processes,
     if (p->sequence && p->tensor == 1) {
         p->sequence = false;
         if (status == ME_OK) {
-            status = me_config_assume(config, diag,
-                                      "sequence parallelism is off, because "
-                                      "the tensor size is 1");
+            status = me_config_assume_of(
+                config, "parallel.sequence parallel.tensor", diag,
+                "sequence parallelism is off, because "
+                "the tensor size is 1");
         }
     }
     return status;

@@ -208,8 +208,9 @@ static me_status check_card(me_config *config, uint64_t compute_capability,
                        connections);
     }
     return me_megatron_validates(config)
-               ? me_config_assume(
-                     config, diag,
+               ? me_config_assume_of(
+                     config, "parallel.tensor parallel.context device.name",
+                     diag,
                      "CUDA_DEVICE_MAX_CONNECTIONS=1 is set, "
                      "without which Megatron-LM stops at tensor or "
                      "context ranks")

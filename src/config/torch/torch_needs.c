@@ -6,11 +6,6 @@ static bool has_pipeline(const me_config *config)
     return config->parallel.pipeline > 1;
 }
 
-static bool has_sgd(const me_config *config)
-{
-    return config->optimizer.kind == ME_OPTIMIZER_SGD;
-}
-
 static bool has_several_nodes(const me_config *config)
 {
     return config->parallel.world_size > config->device.gpus_per_node;
@@ -21,7 +16,6 @@ const me_option_need me_torch_needs[] = {
     {"torch.num_microbatches", has_pipeline, "parallel.pipeline over 1"},
     {"torch.unshard_stages", has_pipeline, "parallel.pipeline over 1"},
     {"torch.returns_outputs", has_pipeline, "parallel.pipeline over 1"},
-    {"optimizer.sgd_momentum", has_sgd, "optimizer.kind = sgd"},
     {"machine.placement", has_several_nodes, "several nodes"},
     {.option = NULL},
 };

@@ -171,11 +171,103 @@ static void test_defaults__what_is_given(void **state)
     me_config_destroy(config);
 }
 
+/** The sentences that rest on options, one a line. */
+static void append_rests(const me_config *config, me_str *text)
+{
+    for (int32_t i = 0; i < config->assumptions.count; i++) {
+        const me_flag_note *said = &config->assumptions.flags[i];
+        if (said->flag[0] != '\0') {
+            me_str_printf(text, "%s: %s\n", said->flag, said->note);
+        }
+    }
+}
+
+/** Finish, dump and destroy a job. */
+static void dump(me_config *config, me_str *text, me_str *rests)
+{
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    append_rests(config, rests);
+    me_config_dump(config, text);
+    me_config_destroy(config);
+}
+
+/* A dump gives every option, and says what nobody gave. */
+static void test_defaults__a_dump_says_the_same(void **state)
+{
+    static const char *const settings[] = {
+        "", "impl.transformer=local",
+        ("impl.transformer=local parallel.sequence=true " UNFUSED),
+        "impl.attention_backend=flash"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        for (int from = 0; from < SOURCES; from++) {
+            me_str first = {0};
+            me_str second = {0};
+            me_str said = {0};
+            me_str said_again = {0};
+            me_config *config = read_source((source)from);
+            set_all(config, settings[i]);
+            dump(config, &first, &said);
+            dump(job_from_text(me_str_text(&first)), &second, &said_again);
+            assert_true(said.length > 0);
+            assert_string_equal(me_str_text(&said), me_str_text(&said_again));
+            assert_string_equal(me_str_text(&first), me_str_text(&second));
+            me_str_fini(&first);
+            me_str_fini(&second);
+            me_str_fini(&said);
+            me_str_fini(&said_again);
+        }
+    }
+}
+
+/* Once an option that was assumed is given, nothing is assumed of it. */
+static void test_defaults__a_dump_that_is_changed(void **state)
+{
+    static const struct {
+        const char *from, *to; /**< in the text */
+        const char *settings;  /**< over it */
+        bool is_said;
+    } cases[] = {
+        {"", "", "", true},
+        {"", "", "impl.importable=none", false},
+        {"importable = \"none\"", "importable = \"apex\"", "", false},
+        {"", "", "impl.norm=torch", true},
+    };
+
+    (void)state;
+    me_str text = {0};
+    me_str rests = {0};
+    me_config *config = read_source(FROM_LAUNCH);
+    set_all(config, "impl.transformer=local " UNFUSED);
+    dump(config, &text, &rests);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *at = strstr(me_str_text(&text), cases[i].from);
+        assert_non_null(at);
+        me_str changed = {0};
+        me_str_append_n(&changed, me_str_text(&text),
+                        (size_t)(at - me_str_text(&text)));
+        me_str_printf(&changed, "%s%s", cases[i].to,
+                      at + strlen(cases[i].from));
+        me_config *back = job_from_text(me_str_text(&changed));
+        set_all(back, cases[i].settings);
+        assert_int_equal(me_config_finish(back, 1, NULL), ME_OK);
+        assert_int_equal(says(back, "Engine cannot be imported: the optimizer"),
+                         cases[i].is_said);
+        me_config_destroy(back);
+        me_str_fini(&changed);
+    }
+    me_str_fini(&text);
+    me_str_fini(&rests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults__of_all_sources),
         cmocka_unit_test(test_defaults__what_is_given),
+        cmocka_unit_test(test_defaults__a_dump_says_the_same),
+        cmocka_unit_test(test_defaults__a_dump_that_is_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

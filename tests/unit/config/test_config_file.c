@@ -20,6 +20,11 @@ static const struct {
      2, "an entry is { name = \"…\"; value = \"…\"; }"},
     {"launch = { assumptions = { a = 3; }; };", ME_ERR_CONFIG, 1,
      "an entry is { text = \"…\"; }"},
+    {"launch = { assumptions = { a = { text = \"x\"; rests_on = 3; }; }; };",
+     ME_ERR_CONFIG, 1, "launch.assumptions: an entry is"},
+    {"launch = { assumptions = { a = { text = \"x\"; rests_on = { o = "
+     "\"model.layers=1\"; }; }; }; };",
+     ME_ERR_CONFIG, 1, "launch.assumptions: an entry is"},
     {"launch = { not_modelled = { a = { flag = \"x\"; b = 1; }; }; };",
      ME_ERR_CONFIG, 1, "launch.not_modelled: an entry is"},
     {"model = {\n num_layer = 4;\n};", ME_ERR_CONFIG, 2,
