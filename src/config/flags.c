@@ -8,15 +8,15 @@
 #include <string.h>
 
 static const me_flag_table tables[] = {
-    {ME_FLAG_MODELLED, me_flags_modelled},
-    {ME_FLAG_NOT_MODELLED, me_flags_not_modelled},
-    {ME_FLAG_NOT_MODELLED, me_flags_not_modelled_more},
-    {ME_FLAG_NO_EFFECT, me_flags_no_effect},
-    {ME_FLAG_REFUSED, me_flags_refused},
-    {ME_FLAG_REMOVED, me_flags_removed},
-    {ME_FLAG_MODELLED, me_flags_forks},
-    {ME_FLAG_NOT_MODELLED, me_flags_forks_not_modelled},
-    {ME_FLAG_NO_EFFECT, me_flags_forks_no_effect},
+    {ME_FLAG_MODELLED, me_flags_modelled, false},
+    {ME_FLAG_NOT_MODELLED, me_flags_not_modelled, false},
+    {ME_FLAG_NOT_MODELLED, me_flags_not_modelled_more, false},
+    {ME_FLAG_NO_EFFECT, me_flags_no_effect, false},
+    {ME_FLAG_REFUSED, me_flags_refused, false},
+    {ME_FLAG_REMOVED, me_flags_removed, false},
+    {ME_FLAG_MODELLED, me_flags_forks, true},
+    {ME_FLAG_NOT_MODELLED, me_flags_forks_not_modelled, true},
+    {ME_FLAG_NO_EFFECT, me_flags_forks_no_effect, true},
 };
 
 enum {
@@ -70,6 +70,7 @@ bool me_flag_find(const char *name, me_flag *flag_out)
         for (; rule->flags != NULL; rule++) {
             if (find_in_rule(rule, name, flag_out)) {
                 flag_out->kind = tables[i].kind;
+                flag_out->is_of_fork = tables[i].is_of_forks;
                 return true;
             }
         }

@@ -72,6 +72,7 @@ extern const me_flag_spelling me_flag_spellings[];
 typedef struct me_flag_table {
     me_flag_kind kind;
     const me_flag_rule *rules;
+    bool is_of_forks;
 } me_flag_table;
 
 /** A known flag. All texts are static. */
@@ -79,6 +80,7 @@ typedef struct me_flag {
     me_flag_kind kind;
     const me_flag_rule *rule;
     const char *values; /**< the part after the colon; ends at a blank */
+    bool is_of_fork;    /**< of which others may have the name for their own */
 } me_flag;
 
 /** All tables, each flag in one of them. Local. */

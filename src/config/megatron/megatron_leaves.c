@@ -126,11 +126,25 @@ static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
     return ME_OK;
 }
 
+static bool is_quiet_of_trainer(const reading *r, const me_yaml_leaf *leaf)
+{
+    return r->trainer->quiet != NULL &&
+           me_leaf_has_part(leaf->path, r->trainer->quiet);
+}
+
 static bool is_quiet(const reading *r, const me_yaml_leaf *leaf)
 {
     return me_leaf_has_part(leaf->path, me_yaml_quiet) ||
-           (r->trainer->quiet != NULL &&
-            me_leaf_has_part(leaf->path, r->trainer->quiet));
+           is_quiet_of_trainer(r, leaf);
+}
+
+/** Is it a flag that means the same to this trainer? What the trainer has for its
+ *  own is not a fork's flag that has the same name. */
+static bool find_flag(const reading *r, const me_yaml_leaf *leaf,
+                      const char *name, me_flag *flag)
+{
+    return me_leaf_flag_find(name, flag) &&
+           !(flag->is_of_fork && is_quiet_of_trainer(r, leaf));
 }
 
 /** `AttnBackend.auto` and `torch.bfloat16` are what stands behind the dot, where
@@ -218,7 +232,7 @@ static void keep_unknown(reading *r, const me_yaml_leaf *leaf)
     me_flag flag;
     bool value = false;
     me_leaf_flag_name(leaf, name);
-    if (is_quiet(r, leaf) || me_leaf_flag_find(name, &flag) ||
+    if (is_quiet(r, leaf) || find_flag(r, leaf, name, &flag) ||
         (me_yaml_bool(leaf, &value) && !value)) {
         return;
     }
@@ -256,7 +270,7 @@ static bool matters(const reading *r, const me_yaml_leaf *leaf)
     me_leaf_flag_name(leaf, name);
     const me_yaml_field *field = find_field(r, leaf, NULL);
     return field != NULL ? !(field->value == NULL && field->flags[0] == '\0')
-                         : me_leaf_flag_find(name, &flag) &&
+                         : find_flag(r, leaf, name, &flag) &&
                                flag.kind != ME_FLAG_NO_EFFECT;
 }
 
@@ -269,7 +283,7 @@ static me_status take_flag(reading *r, const me_yaml_leaf *leaf)
     bool is_true = false;
     me_leaf_flag_name(leaf, name);
     const bool is_switch = find_switch(leaf, &is_true);
-    const bool is_flag = me_leaf_flag_find(name, &flag);
+    const bool is_flag = find_flag(r, leaf, name, &flag);
     const bool has_no = me_leaf_flag_negation(name, negation);
     if (is_flag && flag.values != NULL && flag.values[0] != '\0' &&
         flag.values[0] != ' ') {
