@@ -165,8 +165,7 @@ static me_status assume_flash_attn(me_config *config, uint64_t capability,
         return ME_OK;
     }
     return me_config_assume_of(
-        config, "impl.flash_attn impl.core_attention impl.attention_backend",
-        diag,
+        config, "impl.flash_attn impl.core_attention", diag,
         config->impl.flash_attn == ME_FLASH_ATTN_NONE
             ? "flash-attn is not installed, which Transformer Engine would "
               "take here: --set impl.flash_attn=2 if it is"
