@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Samples of nvidia-smi: CSV of --query-gpu, with its header and with units or
  * without, and the tables of `nvidia-smi dmon` and `pmon`. */
+#include "base/alloc.h"
 #include "diff/profile_read.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 static const me_log_unit field_mib = {1048576.0, "MiB", ","};
@@ -11,6 +13,7 @@ static const me_log_unit word_mib = {1048576.0, "", " \t,"};
 
 enum {
     MAX_COLUMNS = 64,
+    MAX_GPUS = 1024,
     LINE_BYTES = 1024
 };
 
@@ -67,16 +70,66 @@ static int find_column(const char *header, const char *name)
 /** What the head says. */
 typedef struct smi_head {
     int used;
-    int index; /**< -1: there is none */
+    int gpu;         /**< what tells GPUs apart; -1: nothing does */
+    bool has_number; /**< that is their index */
     int count;
 } smi_head;
+
+/** The names of GPUs that have no index, in the order of nvidia-smi's samples,
+ *  which is that of the indices. */
+typedef struct smi_gpus {
+    char *names[MAX_GPUS];
+    int32_t count;
+} smi_gpus;
+
+/** Columns of which each GPU has a value of its own, by choice; those of a graphics
+ *  card with several of them are not among them. */
+static int find_gpu(const char *line)
+{
+    static const char *const columns[] = {"index", "uuid", "pci.bus_id"};
+    int column = -1;
+    for (size_t i = 0; column < 0 && i < sizeof columns / sizeof *columns;
+         i++) {
+        column = find_column(line, columns[i]);
+    }
+    return column;
+}
+
+/** A GPU's number by its name, which is kept when it is new; -1: no memory, or
+ *  more of them than there is room for. */
+static int32_t number_of(smi_gpus *gpus, const char *name, size_t length)
+{
+    for (int32_t i = 0; i < gpus->count; i++) {
+        if (strncmp(gpus->names[i], name, length) == 0 &&
+            gpus->names[i][length] == '\0') {
+            return i;
+        }
+    }
+    char *copy =
+        gpus->count == MAX_GPUS ? NULL : me_alloc(length + 1, 1, "diff.gpu");
+    if (copy == NULL) {
+        return -1;
+    }
+    memcpy(copy, name, length);
+    copy[length] = '\0';
+    gpus->names[gpus->count] = copy;
+    return gpus->count++;
+}
+
+static void forget(smi_gpus *gpus)
+{
+    for (int32_t i = 0; i < gpus->count; i++) {
+        me_free(gpus->names[i]);
+    }
+}
 
 /** @return false: it is none. Samples that a loop takes one by one have it again
  *  and again. */
 static bool read_head(const char *line, smi_head *out)
 {
     smi_head head = {.used = find_column(line, "memory.used [MiB]"),
-                     .index = find_column(line, "index")};
+                     .gpu = find_gpu(line),
+                     .has_number = find_column(line, "index") >= 0};
     if (head.used < 0) {
         return false;
     }
@@ -87,9 +140,32 @@ static bool read_head(const char *line, smi_head *out)
     return true;
 }
 
-/** A sample: of the GPU of that index, which is taken for the rank. */
+/** The number of a sample's GPU, which is taken for the rank; -1: it has none. */
+static me_status read_gpu(const me_profile *profile, const char *line,
+                          const smi_head *head, smi_gpus *gpus,
+                          int32_t *gpu_out, me_diag *diag)
+{
+    const char *at = head->gpu < 0 ? NULL : find_field(line, head->gpu);
+    *gpu_out = -1;
+    if (at == NULL) {
+        return ME_OK;
+    }
+    if (head->has_number) {
+        *gpu_out = me_log_number(at, "", -1);
+        return ME_OK;
+    }
+    *gpu_out = number_of(gpus, at, strcspn(at, ", \r\n"));
+    return *gpu_out >= 0 ? ME_OK
+           : gpus->count == MAX_GPUS
+               ? me_fail_at(diag, ME_ERR_SYNTAX, profile->name, 0,
+                            "samples of over %d GPUs", MAX_GPUS)
+               : me_log_no_memory(profile, diag);
+}
+
+/** A sample of a GPU. */
 static me_status add_sample(me_profile *profile, const char *line,
-                            const smi_head *head, int number, me_diag *diag)
+                            const smi_head *head, smi_gpus *gpus, int number,
+                            me_diag *diag)
 {
     const char *at = find_field(line, head->used);
     uint64_t bytes = 0;
@@ -101,9 +177,12 @@ static me_status add_sample(me_profile *profile, const char *line,
         return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
                           "no number of MiB in the column memory.used");
     }
-    const char *gpu = head->index < 0 ? NULL : find_field(line, head->index);
-    me_profile_rank *rank = me_profile_rank_add(
-        profile, gpu == NULL ? -1 : me_log_number(gpu, "", -1));
+    int32_t gpu = -1;
+    const me_status status = read_gpu(profile, line, head, gpus, &gpu, diag);
+    if (status != ME_OK) {
+        return status;
+    }
+    me_profile_rank *rank = me_profile_rank_add(profile, gpu);
     if (rank == NULL) {
         return me_log_no_memory(profile, diag);
     }
@@ -126,6 +205,7 @@ static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
     me_status status = ME_OK;
     profile->rounding = (uint64_t)field_mib.bytes;
     smi_head head;
+    smi_gpus gpus = {.count = 0};
     if (fgets(line, sizeof line, file) == NULL || !read_head(line, &head)) {
         return ME_OK;
     }
@@ -133,9 +213,10 @@ static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
          status == ME_OK && fgets(line, sizeof line, file) != NULL; number++) {
         if (line[strspn(line, " \r\n")] != '\0' && !read_head(line, &head) &&
             !is_cut(line, &head, file)) {
-            status = add_sample(profile, line, &head, number, diag);
+            status = add_sample(profile, line, &head, &gpus, number, diag);
         }
     }
+    forget(&gpus);
     return status;
 }
 
