@@ -467,6 +467,8 @@ SIZE("device.memory", "0", ME_LEAST_MEMORY_BYTES, 1e18, "as device.name says",
     device.memory_bytes, "Memory of the card."),
 SIZE("device.memory_limit", "0", ME_LEAST_MEMORY_BYTES, 1e18, "what the card has left",
     device.memory_limit_bytes, "What PyTorch's allocator may reserve."),
+SIZE("device.host_memory", "0", ME_LEAST_MEMORY_BYTES, 1e18, "nobody knows",
+    device.host_memory_bytes, "What the job may have of the memory of a node's host."),
 STRING("device.alloc_conf", "", device.alloc_conf,
     "Settings of PyTorch's allocator, as in PYTORCH_CUDA_ALLOC_CONF."),
 

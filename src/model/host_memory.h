@@ -19,12 +19,17 @@ typedef enum me_host_use {
     ME_HOST_USES
 } me_host_use;
 
-/** The most that each use holds; temporaries are left out. */
+/** The most that each use holds; temporaries that are not pinned are left
+ *  out. */
 typedef struct me_host_memory {
     uint64_t bytes[ME_HOST_USES];
-    uint64_t pinned_bytes; /**< of these, as PyTorch's allocator of pinned
-                                memory takes them: each block is a power of two
+    uint64_t pinned_bytes; /**< as PyTorch's allocator of pinned memory takes
+                                it: each block is a power of two, and one that
+                                is free serves the next request of its size but
+                                never goes back
                                 (aten/core/CachingHostAllocator.h) */
+    uint64_t peak_bytes;   /**< the most of all uses at once, pinned ones in
+                                their blocks */
 } me_host_memory;
 
 /** Does the job keep anything there? */

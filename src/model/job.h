@@ -352,6 +352,8 @@ typedef struct me_device_config {
     uint64_t memory_limit_bytes; /**< what the allocator may hold; 0: card */
     char alloc_conf[256];        /**< as PYTORCH_CUDA_ALLOC_CONF */
     int32_t gpus_per_node;
+    uint64_t host_memory_bytes; /**< what the job may have of a node's host; 0:
+                                     nobody knows */
 } me_device_config;
 
 /** Where the job runs. */

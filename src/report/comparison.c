@@ -34,11 +34,7 @@ bool me_compare_is_bound(const me_compare_line *line)
 uint64_t me_compare_host_bytes(const me_compare_line *line)
 {
     const me_report *report = line->row->report;
-    uint64_t bytes = 0;
-    for (int i = 0; report != NULL && i < ME_HOST_USES; i++) {
-        bytes = me_size_add(bytes, me_report_worst(report)->host.bytes[i]);
-    }
-    return bytes;
+    return report == NULL ? 0 : me_report_worst(report)->host.peak_bytes;
 }
 
 int64_t me_compare_exposed_ns(const me_step_time *step)

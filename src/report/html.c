@@ -125,6 +125,7 @@ me_status me_html_print(const me_report *report, FILE *stream, me_diag *diag)
     append_verdict(report, &page);
     append_reason(report, &page);
     append_lines(report, me_text_band, &page);
+    append_lines(report, me_text_node, &page);
     append_lines(report, me_text_end, &page);
     append_lines(report, me_text_head, &page);
     me_status status = append_sections(report, &page);

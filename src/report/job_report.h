@@ -100,6 +100,16 @@ typedef struct me_band {
 #undef ME_BAND_MEMBER
 } me_band;
 
+/** What a node's ranks keep in its host's memory. */
+typedef struct me_node_memory {
+    int32_t node;            /**< counted from 0 */
+    int32_t first_rank;      /**< its lowest */
+    int32_t n_ranks;         /**< 0: no rank keeps anything */
+    uint64_t bytes;          /**< the most of each, together */
+    uint64_t pinned_bytes;   /**< of these */
+    uint64_t capacity_bytes; /**< what the job may have of it; 0: unknown */
+} me_node_memory;
+
 typedef struct me_verdict {
     me_risk risk; /**< UNKNOWN: no capacity to hold it against */
     bool fits;    /**< meaningless when the risk is unknown or cannot be said */
@@ -114,6 +124,8 @@ typedef struct me_verdict {
     uint64_t higher_bytes;   /**< likewise, raise */
     int32_t worst_rank;      /**< lowest of the ranks with most bytes */
     int32_t oom_rank;        /**< lowest that dies under its limit; -1: none */
+    me_node_memory node;     /**< whose host holds most; one that has less makes
+                                  the job not fit, whatever its cards have */
 } me_verdict;
 
 /** A rank in the report. */

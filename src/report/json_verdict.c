@@ -30,6 +30,21 @@ static json_t *make_worst(const me_report *report)
     return object;
 }
 
+/** NULL: no host holds anything. */
+static json_t *make_node(const me_node_memory *node)
+{
+    return node->n_ranks == 0
+               ? NULL
+               : json_pack("{s:i, s:i, s:i, s:o, s:o, s:o}", "node",
+                           (int)node->node, "first_rank", (int)node->first_rank,
+                           "ranks", (int)node->n_ranks, "bytes",
+                           me_json_bytes(node->bytes), "pinned_bytes",
+                           me_json_bytes(node->pinned_bytes), "capacity_bytes",
+                           me_json_bytes(node->capacity_bytes == 0
+                                             ? ME_BYTES_UNKNOWN
+                                             : node->capacity_bytes));
+}
+
 json_t *me_json_verdict(const me_report *report)
 {
     const me_verdict *v = &report->verdict;
@@ -39,13 +54,14 @@ json_t *me_json_verdict(const me_report *report)
     const bool is_known = is_judged && v->risk != ME_RISK_CANNOT_SAY;
     const me_confidence confidence = me_confidence_of(report);
     return json_pack(
-        "{s:o, s:s?, s:o, s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "fits",
-        is_known ? json_boolean(v->fits) : json_null(), "risk",
+        "{s:o, s:s?, s:o, s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o*}",
+        "fits", is_known ? json_boolean(v->fits) : json_null(), "risk",
         is_judged ? me_risk_name(v->risk) : NULL, "confidence",
         me_confidence_json(&confidence), "capacity_bytes",
         me_json_bytes(capacity), "worst_rank", (int)v->worst_rank, "basis",
         me_basis_name(v->basis), "worst_bytes", me_json_bytes(v->worst_bytes),
         "band_bytes", me_json_bytes(v->band_bytes), "band", make_band(&v->band),
         "lower_bytes", me_json_bytes(v->lower_bytes), "higher_bytes",
-        me_json_bytes(v->higher_bytes), "worst_by", make_worst(report));
+        me_json_bytes(v->higher_bytes), "worst_by", make_worst(report), "host",
+        make_node(&v->node));
 }

@@ -87,6 +87,7 @@ void me_text_top(const me_report *report, bool is_brief, bool is_colored,
     append_verdict(report, is_colored, text);
     me_text_reason(report, text);
     me_text_band(report, text);
+    me_text_node(report, text);
     (is_brief ? me_text_end_line : me_text_end)(report, text);
     me_str_append(text, "\n");
 }

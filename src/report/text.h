@@ -125,6 +125,9 @@ void me_effect_append(me_effect effect, me_str *text);
 /** The band of the verdict, with its parts; nothing if there is none. */
 void me_text_band(const me_report *report, me_str *text);
 
+/** What the node keeps whose host holds most; nothing where none does. */
+void me_text_node(const me_report *report, me_str *text);
+
 /** The worst rank's result, borrowed. Local. */
 const me_rank_result *me_report_worst(const me_report *report);
 

@@ -125,6 +125,7 @@ static void append_head(const me_report *report, bool has_message, me_str *text)
     append_card(report->config, text);
     append_margin(&report->verdict, text);
     me_text_band(report, text);
+    me_text_node(report, text);
     (has_message ? me_text_end : me_text_end_line)(report, text);
     append_not_modelled(&report->config->not_modelled, text);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "base/size.h"
 #include "report/quantity.h"
 #include "report/text.h"
 
@@ -23,16 +22,38 @@ me_status me_text_graphs(const me_report *report, me_str *text)
     return me_str_status(text);
 }
 
-/** What a node of such ranks pins, where activations do. */
-static void append_node(me_str *text, const me_report *report, uint64_t bytes)
+void me_text_node(const me_report *report, me_str *text)
 {
-    const me_host_memory *host = &me_report_worst(report)->host;
-    const int32_t per_node = report->config->device.gpus_per_node;
-    const int32_t n =
-        report->world_size < per_node ? report->world_size : per_node;
-    if (host->bytes[ME_HOST_ACTIVATIONS] > 0 && n > 1) {
-        me_str_printf(text, "; %d such ranks of a node: ", (int)n);
-        append_use(text, me_size_mul((uint64_t)n, bytes), " bytes");
+    const me_node_memory *node = &report->verdict.node;
+    if (node->n_ranks == 0) {
+        return;
+    }
+    me_str_append(text, "  host        ");
+    me_gib_append(text, node->bytes);
+    if (node->capacity_bytes > 0) {
+        me_str_append(text, " of ");
+        me_gib_append(text, node->capacity_bytes);
+    }
+    me_str_printf(text, " GiB in the memory of node %d (%d rank%s)",
+                  (int)node->node, (int)node->n_ranks,
+                  node->n_ranks == 1 ? "" : "s");
+    if (node->pinned_bytes > 0) {
+        me_str_append(text, ", ");
+        me_gib_append(text, node->pinned_bytes);
+        me_str_append(text, " pinned");
+    }
+    me_str_append(
+        text, node->capacity_bytes == 0 ? "; nobody says what it has\n" : "\n");
+}
+
+/** Where a node has several such ranks: what they come to. */
+static void append_node(me_str *text, const me_report *report)
+{
+    const me_node_memory *node = &report->verdict.node;
+    if (node->n_ranks > 1) {
+        me_str_printf(text, "; %d ranks of node %d: ", (int)node->n_ranks,
+                      (int)node->node);
+        append_use(text, node->bytes, " bytes");
     }
 }
 
@@ -63,8 +84,11 @@ me_status me_text_host(const me_report *report, me_str *text)
                        ? " bytes, in blocks of powers of two"
                        : " bytes, which parameters and gradients take in "
                          "blocks of powers of two");
-        append_node(text, report, host->pinned_bytes);
         me_str_append(text, "\n");
     }
+    me_str_append(text, "  at once: ");
+    append_use(text, host->peak_bytes, " bytes at most");
+    append_node(text, report);
+    me_str_append(text, "\n");
     return me_str_status(text);
 }

@@ -2,9 +2,10 @@
 #include "report/verdict.h"
 
 #include "base/size.h"
+#include "report/node_memory.h"
 #include "report/quantity.h"
 
-#include <inttypes.h>
+#include <stdint.h>
 
 /**
  * The band, as tests/accuracy/bands derives it: shares of the reserved bytes that
@@ -378,18 +379,21 @@ me_verdict me_verdict_judge(const me_report *report, uint64_t capacity_bytes)
     const uint64_t limit = report->limit_bytes;
     if (limit != 0 && is_known_everywhere(report, ME_BASIS_RESERVED)) {
         const me_verdict limited = weigh(report, ME_BASIS_RESERVED, limit);
-        if (capacity_bytes == 0 || is_closer(&limited, &v)) {
-            v = limited;
-        }
+        v = capacity_bytes == 0 || is_closer(&limited, &v) ? limited : v;
     }
     const ends found = find_ends(report);
     v.oom_rank = found.oom_rank;
+    v.node = me_report_node_memory(report);
     if (v.capacity_bytes != 0) {
         judge_risk(&v, &found);
     } else if (v.oom_rank >= 0) {
         v.risk = ME_RISK_DOES_NOT_FIT;
     }
     v.risk = is_open(&v) ? ME_RISK_CANNOT_SAY : v.risk;
+    if (me_node_memory_is_over(&v.node)) {
+        v.risk = ME_RISK_DOES_NOT_FIT;
+        v.fits = false;
+    }
     return v;
 }
 
@@ -468,6 +472,7 @@ void me_verdict_print(const me_report *report, me_str *text)
     if (v->risk == ME_RISK_CANNOT_SAY) {
         append_reason(v, &report->config->not_modelled, text);
     }
+    me_node_memory_append_excess(&v->node, text);
     me_str_printf(text, "; rank %d %s ", (int)v->worst_rank,
                   is_squeezed ? "has to give cached blocks back, and would take"
                               : "takes");

@@ -178,16 +178,48 @@ const me_card *me_engine_card(const me_engine *e)
     return &e->card;
 }
 
+/** The power of two that holds @p bytes, as its exponent. */
+static uint32_t pinned_class(uint64_t bytes)
+{
+    uint32_t exponent = 0;
+    while (exponent < ME_PINNED_CLASSES - 1 &&
+           (UINT64_C(1) << exponent) < bytes) {
+        exponent++;
+    }
+    return exponent;
+}
+
 void me_host_hold(me_engine *e, me_host_use use, uint64_t bytes, bool is_pinned)
 {
     me_host_memory *host = &e->host;
-    host->bytes[use] = me_size_add(host->bytes[use], bytes);
+    me_host_live *live = &e->host_live;
+    live->bytes[use] = me_size_add(live->bytes[use], bytes);
+    host->bytes[use] = me_max_u64(host->bytes[use], live->bytes[use]);
     if (is_pinned && bytes > 0) {
-        uint64_t block = 1;
-        while (block < bytes) {
-            block = me_size_mul(block, 2);
+        const uint32_t class = pinned_class(bytes);
+        if (live->n_free[class] > 0) {
+            live->n_free[class]--;
+        } else {
+            host->pinned_bytes =
+                me_size_add(host->pinned_bytes, UINT64_C(1) << class);
         }
-        host->pinned_bytes = me_size_add(host->pinned_bytes, block);
+    } else {
+        live->pageable_bytes = me_size_add(live->pageable_bytes, bytes);
+    }
+    host->peak_bytes =
+        me_max_u64(host->peak_bytes,
+                   me_size_add(live->pageable_bytes, host->pinned_bytes));
+}
+
+void me_host_release(me_engine *e, me_host_use use, uint64_t bytes,
+                     bool is_pinned)
+{
+    me_host_live *live = &e->host_live;
+    live->bytes[use] -= me_min_u64(bytes, live->bytes[use]);
+    if (is_pinned && bytes > 0) {
+        live->n_free[pinned_class(bytes)]++;
+    } else {
+        live->pageable_bytes -= me_min_u64(bytes, live->pageable_bytes);
     }
 }
 

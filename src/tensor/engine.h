@@ -415,6 +415,10 @@ const char *me_module_shown(const me_engine *e);
 /** A tensor of @p bytes for @p use lives from now on, pinned or not. */
 void me_host_hold(me_engine *e, me_host_use use, uint64_t bytes,
                   bool is_pinned);
+/** A tensor that me_host_hold() was told of is gone; its pinned block is free for
+ *  the next one of its size. */
+void me_host_release(me_engine *e, me_host_use use, uint64_t bytes,
+                     bool is_pinned);
 /** What is held; borrowed. */
 const me_host_memory *me_engine_host(const me_engine *e);
 

@@ -99,6 +99,18 @@ struct me_node_hook {
 };
 
 /** A kind, kept once; see kind.c. */
+enum {
+    ME_PINNED_CLASSES = 64 /**< powers of two */
+};
+
+/** What the host holds now. */
+typedef struct me_host_live {
+    uint64_t bytes[ME_HOST_USES];
+    uint64_t pageable_bytes; /**< of these, not pinned */
+    uint32_t
+        n_free[ME_PINNED_CLASSES]; /**< pinned blocks of each power of two */
+} me_host_live;
+
 typedef struct me_interned_kind me_interned_kind;
 
 struct me_engine {
@@ -133,6 +145,7 @@ struct me_engine {
     me_node_hook *free_hooks;
 
     me_host_memory host;
+    me_host_live host_live;
     me_module_tree tree;
     me_variables variables;
     me_pending_frees pending;

@@ -191,7 +191,8 @@ static const me_schema host_schema = ME_SCHEMA(
                  bytes[ME_HOST_OPTIMIZER_STATE], uint64_t)},
     {ME_FIELD_AS("activation_bytes", ME_FIELD_BYTES, me_host_memory,
                  bytes[ME_HOST_ACTIVATIONS], uint64_t)},
-    {ME_BYTES(me_host_memory, pinned_bytes)});
+    {ME_BYTES(me_host_memory, pinned_bytes)},
+    {ME_BYTES(me_host_memory, peak_bytes)});
 
 static const void *find_peak(const void *result)
 {

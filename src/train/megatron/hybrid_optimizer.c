@@ -27,6 +27,26 @@ static uint32_t count_offloaded(const me_shard_state *shards, uint32_t n,
     return count;
 }
 
+/** Is the host's copy of a parameter the pinned one itself, as it is in
+ *  float32? */
+static bool is_copy_pinned(const me_trainer *t)
+{
+    return t->config->train.params_dtype == ME_DTYPE_FLOAT32;
+}
+
+/** `.cpu().pin_memory()` in the parameter's type, whose block is free as soon as
+ *  the float32 copy, which is not pinned, is there. */
+static void hold_copy(me_trainer *t, uint64_t numel)
+{
+    const uint64_t bytes =
+        me_size_mul(me_dtype_bytes(t->config->train.params_dtype), numel);
+    me_host_hold(t->e, ME_HOST_PARAMETERS, bytes, true);
+    if (!is_copy_pinned(t)) {
+        me_host_release(t->e, ME_HOST_PARAMETERS, bytes, true);
+        me_host_hold(t->e, ME_HOST_PARAMETERS, me_size_mul(4, numel), false);
+    }
+}
+
 /** _init_sub_optimizers(): a clone of what goes to the host, a main parameter of
  *  what stays; and the kernels' flag, if anything does. */
 static uint32_t build(me_trainer *t, me_optimizer *o, me_shard_state *shards,
@@ -40,6 +60,7 @@ static uint32_t build(me_trainer *t, me_optimizer *o, me_shard_state *shards,
         me_module_switch(e, shards[i].parameter->module);
         if (i < n_offloaded) {
             me_temporary(e, "clone", me_size_mul(bytes, shards[i].numel));
+            hold_copy(t, shards[i].numel);
         } else {
             shards[i].main =
                 me_make_main_parameter(t, shards[i].parameter, shards[i].numel);
@@ -86,7 +107,7 @@ void me_hybrid_build_whole(me_trainer *t, me_optimizer *o)
         return;
     }
     o->n_whole = list_whole(t, o, o->whole);
-    (void)build(t, o, o->whole, o->n_whole);
+    o->n_whole_offloaded = build(t, o, o->whole, o->n_whole);
 }
 
 void me_hybrid_forget_whole(me_trainer *t, me_optimizer *o)
@@ -94,10 +115,15 @@ void me_hybrid_forget_whole(me_trainer *t, me_optimizer *o)
     for (uint32_t i = o->n_whole; i > 0; i--) {
         me_shard_state_fini(t->e, &o->whole[i - 1]);
     }
+    for (uint32_t i = 0; i < o->n_whole_offloaded; i++) {
+        me_host_release(t->e, ME_HOST_PARAMETERS,
+                        me_size_mul(4, o->whole[i].numel), is_copy_pinned(t));
+    }
     me_clear(t->e, &o->whole_flag);
     me_free(o->whole);
     o->whole = NULL;
     o->n_whole = 0;
+    o->n_whole_offloaded = 0;
 }
 
 /** Of all optimizers of a rank. */
@@ -112,13 +138,8 @@ static void collect(void *self, me_engine *e)
 
 void me_hybrid_build(me_trainer *t, me_optimizer *o)
 {
-    me_engine *e = t->e;
     o->n_offloaded = build(t, o, o->shards, o->count);
-    me_collect_later(e, collect, t);
-    for (uint32_t i = 0; i < o->n_offloaded; i++) {
-        me_host_hold(e, ME_HOST_PARAMETERS, me_size_mul(4, o->shards[i].numel),
-                     false);
-    }
+    me_collect_later(t->e, collect, t);
 }
 
 /** A float32 copy on the way between device and host, on the stream of the
@@ -156,15 +177,16 @@ static void take_gradients(me_trainer *t, me_optimizer *o)
 
 /** What the host's first step makes: gradients, two moments and a
  *  counter. */
-static void hold_states(me_trainer *t, const me_optimizer *o)
+static void hold_states(me_trainer *t, me_optimizer *o)
 {
-    for (uint32_t i = 0; !o->has_stepped && i < o->n_offloaded; i++) {
+    for (uint32_t i = 0; !o->has_host_states && i < o->n_offloaded; i++) {
         const uint64_t bytes = me_size_mul(4, o->shards[i].numel);
         me_host_hold(t->e, ME_HOST_GRADIENTS, bytes,
                      t->config->optimizer.pin_cpu_grads);
         me_host_hold(t->e, ME_HOST_OPTIMIZER_STATE,
                      me_size_add(me_size_mul(2, bytes), 4), false);
     }
+    o->has_host_states = true;
 }
 
 /** The device's part first; then the host's, whose parameters go back by way of

@@ -55,12 +55,14 @@ typedef struct me_optimizer {
     me_shard_state *whole; /**< of whole parameters, which a distributed
                               optimizer first builds; owned */
     uint32_t n_whole;
-    me_tensor *whole_flag;    /**< its kernels', with it */
-    me_tensor *overflow_flag; /**< of fused kernels; NULL: it has none */
+    uint32_t n_whole_offloaded; /**< as n_offloaded, of `whole` */
+    me_tensor *whole_flag;      /**< its kernels', with it */
+    me_tensor *overflow_flag;   /**< of fused kernels; NULL: it has none */
     me_tensor *constants[ME_OPTIMIZER_CONSTANTS]; /**< loss scale and what goes
                                                        with it */
     bool has_stepped;                             /**< moments exist */
-    int32_t overflows;                            /**< of fp16, in a row */
+    bool has_host_states;     /**< … and gradients of what the host steps */
+    int32_t overflows;        /**< of fp16, in a row */
     me_precision_aware aware; /**< if the optimizer is precision-aware */
     me_emerging emerging;     /**< if it is one of those */
 } me_optimizer;

@@ -222,6 +222,19 @@ static void test_engine__what_the_host_holds(void **state)
     assert_int_equal(host->bytes[ME_HOST_OPTIMIZER_STATE], 7);
     assert_int_equal(host->pinned_bytes, 12);
 
+    assert_int_equal(host->peak_bytes, 19);
+
+    // A block that is free serves the next request of its power of two alone.
+    me_host_release(e, ME_HOST_PARAMETERS, 5, true);
+    me_host_hold(e, ME_HOST_GRADIENTS, 7, true);
+    assert_int_equal(host->pinned_bytes, 12);
+    me_host_release(e, ME_HOST_OPTIMIZER_STATE, 7, false);
+    me_host_hold(e, ME_HOST_ACTIVATIONS, 3, true);
+    assert_int_equal(host->pinned_bytes, 16);
+    assert_int_equal(host->bytes[ME_HOST_PARAMETERS], 9);
+    assert_int_equal(host->bytes[ME_HOST_GRADIENTS], 7);
+    assert_int_equal(host->peak_bytes, 19);
+
     me_tensor *x = me_keep_on_host(e, ME_DTYPE_FLOAT32, ME_SHAPE(2, 3));
     assert_int_equal(me_bytes(x), 24);
     me_release(e, x);
