@@ -170,6 +170,7 @@ static me_status use_option(walk *w, const me_wrapper *wrapper,
     case ME_WRAPPER_STARTER:
     case ME_WRAPPER_UNREAD:
     case ME_WRAPPER_GPUS:
+    case ME_WRAPPER_HOST_MEMORY:
     case ME_WRAPPER_PARTITION: // me_launch_ranks_option()
     case ME_WRAPPER_COMMAND: break;
     }

@@ -27,6 +27,17 @@ static me_deepspeed_said *deepspeed_of(me_launch_ranks *r,
                                                   : &r->deepspeed;
 }
 
+/** Of srun's options, before Slurm's variables. */
+static void take_memory(me_launch_ranks *r, const char *name, const char *value)
+{
+    const bool is_of_node = strcmp(name, "--mem") == 0;
+    r->memory = (me_slurm_memory){.of_cpu = value};
+    if (is_of_node || strcmp(name, "--mem-per-gpu") == 0) {
+        r->memory = is_of_node ? (me_slurm_memory){.of_node = value}
+                               : (me_slurm_memory){.of_gpu = value};
+    }
+}
+
 bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
                             const me_wrapper_option *option, const char *name,
                             const char *value)
@@ -60,6 +71,7 @@ bool me_launch_ranks_option(me_launch_ranks *r, const me_wrapper *wrapper,
         return true;
     case ME_WRAPPER_GPUS: me_launch_ranks_gpus(r, name, value); return true;
     case ME_WRAPPER_PARTITION: me_launch_ranks_partition(r, value); return true;
+    case ME_WRAPPER_HOST_MEMORY: take_memory(r, name, value); return true;
     case ME_WRAPPER_ENDS:
     case ME_WRAPPER_NOTHING:
     case ME_WRAPPER_RANKS:

@@ -2,6 +2,7 @@
 #include "config/launch_ranks.h"
 
 #include "base/parse.h"
+#include "base/size.h"
 #include "config/config_private.h"
 #include "config/launch_srun.h"
 #include "config/options.h"
@@ -31,6 +32,7 @@ static const counted counts[] = {
     {"SLURM_JOB_NUM_NODES", offsetof(me_launch_ranks, slurm.nodes)},
     {"SLURM_NTASKS_PER_NODE", offsetof(me_launch_ranks, slurm.per_node)},
     {"SLURM_GPUS_ON_NODE", offsetof(me_launch_ranks, gpus.count)},
+    {"SLURM_CPUS_ON_NODE", offsetof(me_launch_ranks, cpus)},
     {"SLURM_NTASKS_PER_GPU", offsetof(me_launch_ranks, per_gpu)},
     {"SLURM_NTASKS_PER_TRES", offsetof(me_launch_ranks, per_gpu)},
     {"PBS_NP", offsetof(me_launch_ranks, slurm.ranks)},
@@ -43,6 +45,9 @@ static const counted counts[] = {
 /** A variable whose text is kept as it is. */
 static const counted texts[] = {
     {"SLURM_JOB_PARTITION", offsetof(me_launch_ranks, partition)},
+    {"SLURM_MEM_PER_NODE", offsetof(me_launch_ranks, job_memory.of_node)},
+    {"SLURM_MEM_PER_GPU", offsetof(me_launch_ranks, job_memory.of_gpu)},
+    {"SLURM_MEM_PER_CPU", offsetof(me_launch_ranks, job_memory.of_cpu)},
     {"PBS_NODEFILE", offsetof(me_launch_ranks, hosts.batch_file)},
     {"PET_NNODES", offsetof(me_launch_ranks, pet_nodes)},
     {"PET_NPROC_PER_NODE", offsetof(me_launch_ranks, pet_per_node)},
@@ -425,6 +430,39 @@ static me_status settle_card(me_launch_ranks *r, me_config *config,
     return status;
 }
 
+/** What the job may have of a node's memory. Nobody knows how much `--mem=0` is,
+ *  which is all. */
+static me_status settle_memory(me_launch_ranks *r, me_config *config,
+                               me_diag *diag)
+{
+    const me_slurm_memory *said = &r->memory;
+    if (said->of_node == NULL && said->of_gpu == NULL && said->of_cpu == NULL) {
+        said = &r->job_memory;
+    }
+
+    const struct {
+        const char *size;
+        uint64_t times;
+    } ways[] = {
+        {said->of_node, 1},
+        {said->of_gpu, r->gpus.count},
+        {said->of_cpu, r->cpus},
+    };
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        uint64_t bytes = 0;
+        if (ways[i].size == NULL) {
+            continue;
+        }
+        return me_slurm_memory_read(ways[i].size, &bytes) && bytes != 0 &&
+                       ways[i].times != 0
+                   ? set_number(config, "device.host_memory",
+                                me_size_mul(bytes, ways[i].times), diag)
+                   : ME_OK;
+    }
+    return ME_OK;
+}
+
 /** Options of srun's that say tasks and are not read; nodes of a batch script
  *  that are a guess. */
 static me_status say_unread(me_launch_ranks *r, me_config *config,
@@ -452,8 +490,8 @@ me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
                                       me_diag *) = {
         settle_mpirun,        me_srun_settle,      settle_partition,
         settle_launchers,     me_srun_settle_step, settle_world_size,
-        settle_gpus_per_node, settle_card,         me_srun_say_tasks,
-        say_unread,
+        settle_gpus_per_node, settle_card,         settle_memory,
+        me_srun_say_tasks,    say_unread,
     };
     if (ranks->slurm.ranks == 0) {
         ranks->slurm.ranks = ranks->slurm_nprocs;

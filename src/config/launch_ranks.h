@@ -21,6 +21,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** A node's memory for the job, as one of three ways says it; borrowed texts, NULL:
+ *  not said. */
+typedef struct me_slurm_memory {
+    const char *of_node; /**< all of a node's */
+    const char *of_gpu;  /**< of each GPU's of it */
+    const char *of_cpu;  /**< of each CPU's of it */
+} me_slurm_memory;
+
 /** All that is said in a launch command; all zero: nothing. */
 typedef struct me_launch_ranks {
     me_rank_counts srun;
@@ -50,8 +58,11 @@ typedef struct me_launch_ranks {
     char asked_type[ME_SLURM_TYPE]; /**< that an option names; "": none */
     char other_type[ME_SLURM_TYPE]; /**< that another option names beside it */
     char mixed_type[ME_SLURM_TYPE]; /**< that the same option names as well */
-    const char *partition;          /**< borrowed; NULL: not said */
-    me_status status;               /**< ME_ERR_NOMEM: of what is told by now */
+    me_slurm_memory memory;     /**< of srun's options, else of Slurm's … */
+    me_slurm_memory job_memory; /**< … variables */
+    uint64_t cpus;              /**< of a node; 0: not said */
+    const char *partition;      /**< borrowed; NULL: not said */
+    me_status status;           /**< ME_ERR_NOMEM: of what is told by now */
 } me_launch_ranks;
 
 /** Take a variable if it is one that says ranks: of Slurm's, of another batch

@@ -18,6 +18,26 @@ static bool read_number(const char *text, size_t length, uint64_t *number_out)
     return me_parse_u64(digits, number_out) == ME_OK;
 }
 
+bool me_slurm_memory_read(const char *text, uint64_t *bytes_out)
+{
+    static const char units[] = "KMGT";
+    const size_t length = strspn(text, "0123456789");
+    const int suffix =
+        text[length] == '\0' ? 'M' : toupper((unsigned char)text[length]);
+    const char *unit = strchr(units, suffix);
+    uint64_t number = 0;
+    if (!read_number(text, length, &number) || unit == NULL ||
+        (text[length] != '\0' && text[length + 1] != '\0')) {
+        return false;
+    }
+    const unsigned shift = 10 * ((unsigned)(unit - units) + 1);
+    if (number > UINT64_MAX >> shift) {
+        return false;
+    }
+    *bytes_out = number << shift;
+    return true;
+}
+
 /** `:`, or `=` as newer versions write it; NULL: there is none. */
 static const char *find_separator(const char *text, size_t length)
 {

@@ -44,6 +44,15 @@ bool me_slurm_gpus_read(const char *text, bool needs_gpu,
 const char *me_slurm_tres_gpus(const char *text);
 
 /**
+ * Read the size of `--mem` and its like, `512G`: K, M, G or T, without one of
+ * them MiB, as in SLURM_MEM_PER_NODE. Local.
+ *
+ * @param bytes_out  0: all that a node has, of which nobody says how much it is
+ * @return false: it is no such size
+ */
+bool me_slurm_memory_read(const char *text, uint64_t *bytes_out);
+
+/**
  * The file of configs/cards that a type means: `h100`, `a100_80gb`,
  * `nvidia_h100_80gb_hbm3`. Local.
  *

@@ -61,6 +61,7 @@ static const me_wrapper_option srun_options[] = {
     {"gres gpus-per-node gpus-per-task tres-per-task gpus constraint", 1,
      ME_WRAPPER_GPUS},
     {"partition", 1, ME_WRAPPER_PARTITION},
+    {"mem mem-per-gpu mem-per-cpu", 1, ME_WRAPPER_HOST_MEMORY},
     {"ntasks-per-gpu ntasks-per-tres", 1, ME_WRAPPER_PER_GPU},
     {"nodelist", 1, ME_WRAPPER_NODE_LIST},
     {"multi-prog", 0, ME_WRAPPER_UNREAD},

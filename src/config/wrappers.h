@@ -41,6 +41,7 @@ typedef enum me_wrapper_use {
     ME_WRAPPER_GPUS,       /**< Slurm's, with their type */
     ME_WRAPPER_ASSIGNMENT, /**< NAME=VALUE for the environment */
     ME_WRAPPER_ASSIGNMENTS, /**< the same, with commas between them */
+    ME_WRAPPER_HOST_MEMORY, /**< of a node, or of each GPU or CPU of it */
     ME_WRAPPER_PARTITION,   /**< whose nodes have a card: config/site.h */
     ME_WRAPPER_PAIR,        /**< NAME VALUE for the environment */
     ME_WRAPPER_PARAMETER,   /**< NAME VALUE of Open MPI's own parameters */

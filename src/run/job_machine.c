@@ -32,13 +32,16 @@ static void scale_nvlink(const me_rates *rates, me_cluster_link *nvlink)
     }
 }
 
-/** Ranks of a node: as the job says, else all of the machine's GPUs. */
+/** Ranks and memory of a node: as the job says, else all that the machine has. */
 static me_status fit_nodes(me_config *config, me_diag *diag,
                            const me_cluster *cluster)
 {
     int32_t *ranks = &config->device.gpus_per_node;
     if (!me_config_is_set(config, "device.gpus_per_node")) {
         *ranks = cluster->gpus;
+    }
+    if (config->device.host_memory_bytes == 0) {
+        config->device.host_memory_bytes = cluster->host_bytes;
     }
     if (*ranks > cluster->gpus) {
         return me_fail(diag, ME_ERR_CONFIG,

@@ -12,8 +12,8 @@
 
 /**
  * Read the job's machine: a name of configs/machines, a file of one, or the XML
- * of hwloc. Where the job does not say its ranks of a node, the machine does.
- * Local.
+ * of hwloc. Where the job does not say its ranks or its memory of a node, the
+ * machine does. Local.
  *
  * @param job  its rates are known by now; layout and machine are filled in
  * @return ME_OK; ME_ERR_CONFIG for a machine that nobody knows or that has too

@@ -58,6 +58,9 @@ static const option options[] = {
     TEXT_OF("gpus-per-node", gpus_per_node),
     TEXT_OF("gpus-per-task", gpus_per_task),
     TEXT_OF("tres-per-task", tres_per_task),
+    TEXT_OF("mem", mem),
+    TEXT_OF("mem-per-gpu", mem_per_gpu),
+    TEXT_OF("mem-per-cpu", mem_per_cpu),
     TEXT_OF("job-name", name),
     TEXT_OF("nodelist", node_list),
     TEXT_OF("partition", partition),
@@ -173,6 +176,9 @@ static const struct {
     {"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
     {"SBATCH_GRES", "gres"},
     {"SBATCH_JOB_NAME", "job-name"},
+    {"SBATCH_MEM_PER_CPU", "mem-per-cpu"},
+    {"SBATCH_MEM_PER_GPU", "mem-per-gpu"},
+    {"SBATCH_MEM_PER_NODE", "mem"},
     {"SBATCH_PARTITION", "partition"},
 };
 
@@ -323,6 +329,16 @@ static void set_text(const char *name, const char *text)
     }
 }
 
+/** In MiB. */
+static void set_memory(const char *name, const char *said)
+{
+    uint64_t bytes = 0;
+    (void)unsetenv(name);
+    if (me_slurm_memory_read(said, &bytes)) {
+        set_number(name, bytes >> 20);
+    }
+}
+
 static void set_gpus(const me_batch *batch, const me_batch_job *job)
 {
     const uint64_t count = job->gpus_per_node;
@@ -462,6 +478,9 @@ void me_batch_set_variables(const me_batch *batch, const me_batch_job *job)
     set_tasks(batch, job);
     set_cpus(batch, job);
     set_gpus(batch, job);
+    set_memory("SLURM_MEM_PER_NODE", batch->mem);
+    set_memory("SLURM_MEM_PER_GPU", batch->mem_per_gpu);
+    set_memory("SLURM_MEM_PER_CPU", batch->mem_per_cpu);
     set_text("SLURM_JOB_ID", "1");
     set_text("SLURM_JOBID", "1");
     set_text("SLURM_JOB_NAME", batch->name[0] == '\0' ? "job" : batch->name);

@@ -13,6 +13,7 @@
 
 enum {
     ME_BATCH_TEXT = 256,
+    ME_BATCH_SIZE = 32,
     ME_BATCH_LIST = 64 /**< of nodes, or of what each has */
 };
 
@@ -33,6 +34,9 @@ typedef struct me_batch {
     char gpus_per_node[ME_BATCH_TEXT];
     char gpus_per_task[ME_BATCH_TEXT];
     char tres_per_task[ME_BATCH_TEXT]; /**< `gres/gpu:1` says the same */
+    char mem[ME_BATCH_SIZE];           /**< `512G` of a node; or … */
+    char mem_per_gpu[ME_BATCH_SIZE];
+    char mem_per_cpu[ME_BATCH_SIZE];
     char name[ME_BATCH_TEXT];
     char partition[ME_BATCH_TEXT];
     char account[ME_BATCH_TEXT];

@@ -70,7 +70,8 @@ typedef struct me_cluster {
     uint8_t order[ME_CLUSTER_GPUS]; /**< GPU of each rank of a node */
     uint8_t pairs[ME_CLUSTER_GPUS][ME_CLUSTER_GPUS]; /**< me_link_kind */
     me_cluster_link links[ME_LINK_KINDS];
-    double base_s; /**< of a collective, beside its steps */
+    double base_s;       /**< of a collective, beside its steps */
+    uint64_t host_bytes; /**< memory of a node's host; 0: not said */
     me_cluster_layout layout;
 } me_cluster;
 

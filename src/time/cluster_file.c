@@ -309,13 +309,25 @@ static me_status read_order(const reader *r, const config_setting_t *root)
     return ME_OK;
 }
 
+/** Memory of a node's host, which need not be said. */
+static me_status read_host(const reader *r, const config_setting_t *root)
+{
+    double gib = 0;
+    const me_status status = config_setting_get_member(root, "host_gib") == NULL
+                                 ? ME_OK
+                                 : need_number(r, root, "", "host_gib", &gib);
+    r->cluster->host_bytes = (uint64_t)(gib * (double)(UINT64_C(1) << 30));
+    return status;
+}
+
 static me_status read_root(const reader *r, const config_setting_t *root)
 {
     me_cluster *c = r->cluster;
     double gpus = 0;
     double base_us = BASE_S * 1e6;
     me_status status = check_keys(
-        r, root, "", " machine gpus gpu_order collective_us links pairs ");
+        r, root, "",
+        " machine gpus host_gib gpu_order collective_us links pairs ");
     if (status == ME_OK) {
         status = need_text(r, root, "", "machine", c->name);
     }
@@ -336,6 +348,9 @@ static me_status read_root(const reader *r, const config_setting_t *root)
         status = need_number(r, root, "", "collective_us", &base_us);
     }
     c->base_s = base_us * 1e-6;
+    if (status == ME_OK) {
+        status = read_host(r, root);
+    }
     if (status == ME_OK) {
         status = read_order(r, root);
     }

@@ -290,6 +290,50 @@ static void test_launch__alone_gives_way(void **state)
     me_config_destroy(config);
 }
 
+/* Options of srun before variables; of a GPU or a CPU as often as a node has
+ * them. */
+static void test_launch__memory_of_a_node(void **state)
+{
+    static const struct {
+        const char *command;
+        uint64_t gib;
+    } cases[] = {
+        {"srun -n 8 --mem=1T python pretrain_gpt.py", 1024},
+        {"srun -n 8 --mem 500G python pretrain_gpt.py", 500},
+        {"srun -n 8 --mem=0 python pretrain_gpt.py", 0},
+        {"srun -n 8 --gres=gpu:h100:8 --mem-per-gpu=64G python "
+         "pretrain_gpt.py",
+         512},
+        {"srun -n 8 --mem-per-gpu=64G python pretrain_gpt.py", 0},
+        {"SLURM_MEM_PER_NODE=2048 torchrun --nproc-per-node 8 pretrain_gpt.py",
+         2},
+        {"SLURM_MEM_PER_CPU=4096 SLURM_CPUS_ON_NODE=96 torchrun "
+         "--nproc-per-node 8 pretrain_gpt.py",
+         384},
+        {"SLURM_MEM_PER_GPU=2048 SLURM_GPUS_ON_NODE=4 torchrun "
+         "--nproc-per-node 4 pretrain_gpt.py",
+         8},
+        {"SLURM_MEM_PER_NODE=2048 srun -n 8 --mem=4G python pretrain_gpt.py",
+         4},
+        {"torchrun --nproc-per-node 8 pretrain_gpt.py", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        const me_status status = read_command(config, cases[i].command, &diag);
+        if (status != ME_OK) {
+            fail_msg("%s: %s", cases[i].command, diag.text);
+        }
+        if (config->device.host_memory_bytes != cases[i].gib << 30) {
+            fail_msg("%s: %llu bytes", cases[i].command,
+                     (unsigned long long)config->device.host_memory_bytes);
+        }
+        me_config_destroy(config);
+    }
+}
+
 int main(void)
 {
     // accelerate takes a file of it
@@ -299,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_launch__uneven_hosts),
         cmocka_unit_test(test_launch__alone),
         cmocka_unit_test(test_launch__alone_gives_way),
+        cmocka_unit_test(test_launch__memory_of_a_node),
     };
     return cmocka_run_group_tests_name("launch_ranks", tests, NULL, NULL);
 }

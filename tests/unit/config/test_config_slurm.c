@@ -106,6 +106,37 @@ static void test_reads_constraints(void **state)
     }
 }
 
+/* As str_to_mbytes() of Slurm: MiB where no letter says more. */
+static void test_reads_memory(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        bool is_read;
+        uint64_t bytes;
+    } cases[] = {
+        {"1024", true, UINT64_C(1) << 30},
+        {"1500G", true, UINT64_C(1500) << 30},
+        {"2t", true, UINT64_C(2) << 40},
+        {"2048K", true, UINT64_C(2) << 20},
+        {"16M", true, UINT64_C(16) << 20},
+        {"0", true, 0},
+        {"", false, 0},
+        {"G", false, 0},
+        {"1.5T", false, 0},
+        {"512GB", false, 0},
+        {"16777216T", false, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t bytes = 0;
+        assert_int_equal(me_slurm_memory_read(cases[i].text, &bytes),
+                         cases[i].is_read);
+        assert_int_equal(bytes, cases[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_reads_two_types),
         cmocka_unit_test(test_finds_cards),
         cmocka_unit_test(test_reads_constraints),
+        cmocka_unit_test(test_reads_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

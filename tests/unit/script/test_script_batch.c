@@ -109,6 +109,23 @@ static void set_variables(me_batch *batch)
     me_batch_set_variables(batch, &job);
 }
 
+static void test_memory_has_variables(void **state)
+{
+    (void)state;
+    static me_batch batch;
+    batch = (me_batch){.nodes = 0};
+    static const char *const words[] = {"--mem=1T", "--mem-per-gpu", "64G"};
+    assert_int_equal(me_batch_read_words(&batch, 3, words), 3);
+    setenv("SBATCH_MEM_PER_NODE", "2T", 1);
+    me_batch_read_environment(&batch);
+    unsetenv("SBATCH_MEM_PER_NODE");
+    setenv("SLURM_MEM_PER_CPU", "1", 1);
+    set_variables(&batch);
+    expect("SLURM_MEM_PER_NODE", "2097152");
+    expect("SLURM_MEM_PER_GPU", "65536");
+    assert_null(getenv("SLURM_MEM_PER_CPU"));
+}
+
 /** Jobs as a slurmctld of Slurm 22.05 with two nodes of eight GPUs took them:
  *  SLURM_NNODES, SLURM_NTASKS (0: not set), SLURM_GPUS_ON_NODE. */
 static const struct {
@@ -281,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_other_files_have_none),
         cmocka_unit_test(test_words_end_at_the_script),
         cmocka_unit_test(test_variables_of_sbatch_win_over_the_file),
+        cmocka_unit_test(test_memory_has_variables),
         cmocka_unit_test(test_sets_what_slurm_would),
         cmocka_unit_test(test_works_out_nodes_and_tasks),
         cmocka_unit_test(test_numbers_are_above_0),

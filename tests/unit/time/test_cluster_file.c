@@ -65,7 +65,8 @@ static void test_files__order_and_sheet(void **state)
     me_cluster c;
     assert_int_equal(
         me_cluster_read(HEAD
-                        "collective_us = 3.5; gpu_order = [1, 0]; links = { "
+                        "host_gib = 2048; collective_us = 3.5; "
+                        "gpu_order = [1, 0]; links = { "
                         "nvlink = { sheet_gbs = 300; latency_us = 1; source = "
                         "\"s\"; }; }; " PAIRS,
                         "m.cfg", NULL, &c),
@@ -73,6 +74,7 @@ static void test_files__order_and_sheet(void **state)
     assert_int_equal(c.order[0], 1);
     assert_int_equal(c.order[1], 0);
     assert_true(c.base_s == 3.5 * 1e-6);
+    assert_int_equal(c.host_bytes, UINT64_C(2048) << 30);
     assert_true(c.links[ME_LINK_NVLINK].is_cards);
     assert_true(c.links[ME_LINK_NVLINK].bytes == 300e9);
 }
@@ -82,6 +84,7 @@ static const char *const bad[][2] = {
     {"gpus = 2;", "machine must be a string"},
     {"machine = \"\\x1b[2J\"; gpus = 2;", "printable ASCII"},
     {"machine = \"m\";", "gpus must be a number above 0"},
+    {HEAD "host_gib = 0;", "host_gib must be a number above 0"},
     {"machine = \"m\"; gpus = 17;", "gpus = 17: must be a whole number"},
     {"machine = \"m\"; gpus = 1.5;", "gpus = 1.5: must be a whole number"},
     {HEAD "gpu = 3;", "gpu is no key of a machine"},
