@@ -49,9 +49,10 @@ struct me_config_private {
 
 /** Where a value was written: of the user's input. */
 typedef struct me_origin {
-    const char *file; /**< NULL: no file */
-    int line;         /**< 0: no line */
-    const char *name; /**< what the user calls it, such as a flag */
+    const char *file;  /**< NULL: no file */
+    int line;          /**< 0: no line */
+    const char *name;  /**< what the user calls it, such as a flag */
+    const char *value; /**< as the user wrote it; NULL: as it is set */
 } me_origin;
 
 /**

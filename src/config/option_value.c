@@ -117,7 +117,8 @@ static me_status refuse(const me_option *option, const char *value,
     me_status status = me_str_status(&range);
     if (status == ME_OK && origin->name != NULL) {
         status = me_fail_at(diag, ME_ERR_CONFIG, origin->file, origin->line,
-                            "%s %.80s: must be %s", origin->name, value,
+                            "%s %.80s: must be %s", origin->name,
+                            origin->value == NULL ? value : origin->value,
                             me_str_text(&range));
     } else if (status == ME_OK) {
         status = me_fail_at(diag, ME_ERR_CONFIG, origin->file, origin->line,

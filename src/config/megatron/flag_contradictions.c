@@ -306,10 +306,12 @@ static me_status check_number(size_t i, const me_flag_uses *uses, me_diag *diag)
         to < 0) {
         return ME_OK;
     }
+    const me_flag_use *use = me_flag_use_find(uses, numbers[i].flag);
     return is_related(value, numbers[i].relation, to)
                ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG, "%s %g: must be %s %s%s%g",
-                         numbers[i].flag, value,
+               : me_fail(diag, ME_ERR_CONFIG, "%s %.80s: must be %s %s%s%g",
+                         numbers[i].flag,
+                         use->word == NULL ? use->values[0] : use->word,
                          relation_texts[numbers[i].relation], other,
                          has_other ? ", " : "", to);
 }

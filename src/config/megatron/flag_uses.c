@@ -216,6 +216,9 @@ static me_status replace_value(me_config *config, me_flag_use *use, int i,
     for (int k = 0; k < use->n_values; k++) {
         values[k] = k == i ? copy : use->values[k];
     }
+    if (i == 0) {
+        use->word = use->values[0];
+    }
     use->values = values;
     return ME_OK;
 }

@@ -191,7 +191,10 @@ static me_status set_option(me_config *config, const me_flag_uses *uses,
     if (!me_flag_needs_hold(uses, rule->needs) || !is_settable(use)) {
         return ME_OK;
     }
-    const me_origin origin = {.name = use->name};
+    const me_origin origin = {
+        .name = use->name,
+        .value = rule->constant == NULL ? use->word : NULL,
+    };
     return me_option_set(
         me_option_find(rule->option), config,
         rule->constant != NULL ? rule->constant : value_of(use), &origin, diag);

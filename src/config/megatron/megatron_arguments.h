@@ -16,8 +16,10 @@ typedef struct me_flag_use {
     const char *name;
     const char *const *values; /**< borrowed */
     int n_values;
-    const char *joined;               /**< the value of `--flag=value` */
-    bool is_repeated;                 /**< a later use of the same flag wins */
+    const char *word;   /**< the first one as written, where values has
+                            it in another form; NULL: as it is */
+    const char *joined; /**< the value of `--flag=value` */
+    bool is_repeated;   /**< a later use of the same flag wins */
     const me_flag_spelling *spelling; /**< a fork's word was read; or NULL */
 } me_flag_use;
 

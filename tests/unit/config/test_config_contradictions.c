@@ -278,7 +278,7 @@ static const struct {
     {1638, "--fim-data --fim-rate 0 --data-path x", "", "--mock-data",
      "--fim-rate 0: must be above 0"},
     {1639, "--fim-data --fim-spm-rate 0.0 --data-path x", "", "--mock-data",
-     "--fim-spm-rate 0: must be above 0"},
+     "--fim-spm-rate 0.0: must be above 0"},
     {1637, "--fim-data", "", "",
      "--fim-data and --mock-data exclude each other: give one"},
     {1684,
