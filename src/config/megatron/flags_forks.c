@@ -8,6 +8,8 @@ const me_flag_rule me_flags_forks[] = {
     {"--RMSNorm --rms-norm --use-fast-rms-norm",
      .option = "model.normalization", .constant = "RMSNorm",
      .note = "a fork's norm"},
+    {"--use-gated-attention", .option = "model.attention_output_gate",
+     .constant = "true", .note = "slime's name for --attention-output-gate"},
     {"--pad-vocab-size-to:i", .option = "model.padded_vocab_size"},
     /* Where a fork's tokenizer is: megatron/tokenizer_flags.c. */
     {"--tokenizer-name-or-path:s --tokenizer-model-path:s --tokenizer-file:s "
@@ -91,6 +93,7 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--n-samples-per-eval-prompt:i --eval-temperature:f --eval-top-p:f "
      "--eval-top-k:i --eval-max-response-len:i --eval-max-prompt-len:i "
      "--eval-min-new-tokens:i --eval-max-context-len:i --sglang-*:*s "
+     "--prefill-num-servers:i "
      "--use-fault-tolerance --rollout-health-check-*:i --update-weight-*:*s "
      "--update-weights-interval:i --check-weight-update-equal "
      "--megatron-to-hf-mode:s --save-hf:s --use-wandb --wandb-mode:s "
@@ -118,7 +121,9 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--ci-save-grad-norm:s --ci-load-grad-norm:s --reset-optimizer-states",
      .note = "prompts, rollouts, rewards and logs around the training step"},
     {"--rm-type:s --num-rollout:i --advantage-estimator:s --qkv-format:s "
-     "--offload --offload-train --offload-rollout --release-train",
+     "--offload --offload-train --offload-rollout --release-train "
+     "--no-offload --no-offload-train --debug-train-only "
+     "--ref-micro-batch-size:i",
      .note = "rewards and what leaves the cards between training steps"},
     {"--eps-clip:f --eps-clip-high:f --eps-clip-c:f --value-clip:f "
      "--kl-loss-type:s --gamma:f --lambd:f --normalize-advantages "
@@ -216,6 +221,14 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
     {"--freeze-params-name-list:*s --only-train-params-name-list:*s "
      "--freeze-indexer",
      .note = "parameters that are frozen", .effect = ME_LOWER(ANY)},
+    {"--no-offload-rollout", .needs = "--colocate",
+     .note = "a rollout engine that stays on the cards",
+     .effect = ME_HIGHER(ANY)},
+    {"--debug-rollout-only", .note = "nothing is trained then",
+     .effect = ME_LOWER(ANY)},
+    {"--post-self-attn-layernorm --post-mlp-layernorm",
+     .note = "a fork's norms behind attention and MLP",
+     .effect = ME_HIGHER(SOME)},
     {"--use-stateless-adam", .note = "an Adam whose states no step keeps",
      .effect = ME_LOWER(ANY)},
     {"--custom-model-provider-path:s --megatron-config-path:s "
@@ -267,6 +280,9 @@ const me_flag_spelling me_flag_spellings[] = {
      "an exchange of core_v0.12.0 and before, of whole sequences",
      ME_EITHER(SOME)},
     {"--lr-wsd-decay-style", "1-sqrt", "minus_sqrt", NULL, ME_EITHER(NONE)},
+    {"--distributed-backend", "flagcx", "nccl",
+     "a fork's collectives, of NCCL below them and buffers of their own",
+     ME_EITHER(SOME)},
     {"--attention-backend", "flash_2|flash_3|flash_4", "flash", NULL,
      ME_EITHER(NONE)},
     {"--recompute-method", "chunk", "uniform", "a fork's recomputed chunks",

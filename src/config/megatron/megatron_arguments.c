@@ -122,12 +122,7 @@ static void judge_modelled(const me_flag_use *use, me_config *config,
                            verdict *v)
 {
     const me_flag_rule *rule = use->flag.rule;
-    if (use->spelling != NULL && use->spelling->note != NULL) {
-        v->list = &config->not_modelled;
-        v->effect = use->spelling->effect;
-        (void)snprintf(v->note, sizeof v->note, "%s; %s is estimated",
-                       use->spelling->note, use->spelling->meant);
-    } else if (rule->option != NULL && !is_settable(use)) {
+    if (rule->option != NULL && !is_settable(use)) {
         me_str value = {0};
         me_option_format(me_option_find(rule->option), config, &value);
         v->list = &config->not_modelled;
@@ -149,6 +144,16 @@ static void judge_modelled(const me_flag_use *use, me_config *config,
     }
 }
 
+/** A fork's value of a flag of any kind. */
+static void judge_spelling(const me_flag_use *use, me_config *config,
+                           verdict *v)
+{
+    v->list = &config->not_modelled;
+    v->effect = use->spelling->effect;
+    (void)snprintf(v->note, sizeof v->note, "%s; %s is estimated",
+                   use->spelling->note, use->spelling->meant);
+}
+
 static void judge(const me_flag_uses *uses, const me_flag_use *use,
                   me_config *config, verdict *v)
 {
@@ -159,6 +164,10 @@ static void judge(const me_flag_uses *uses, const me_flag_use *use,
     }
     if (!me_flag_needs_hold(uses, rule->needs)) {
         judge_needless(rule, config, v);
+        return;
+    }
+    if (use->spelling != NULL && use->spelling->note != NULL) {
+        judge_spelling(use, config, v);
         return;
     }
     switch (use->flag.kind) {

@@ -77,14 +77,16 @@ static bool try_path(const char *where, int up, const char *folder,
     return me_str_status(path) == ME_OK && me_input_is_file(me_str_text(path));
 }
 
-/** The file of @p name, or false: there is none. */
+/** The file of @p name, or false: there is none. Hydra has it in the group's folder,
+ *  where one beside it may bear its name. */
 static bool look(const char *where, const char *group, const char *name,
                  me_str *path)
 {
     char below[GROUP_BYTES + 1];
     (void)snprintf(below, sizeof below, "%s/", group);
-    bool is_found = try_path(where, 0, "", name, path) ||
-                    (group[0] != '\0' && try_path(where, 0, below, name, path));
+    bool is_found =
+        (group[0] != '\0' && try_path(where, 0, below, name, path)) ||
+        try_path(where, 0, "", name, path);
     for (int up = 0; up < FOLDERS_ABOVE && !is_found; up++) {
         for (size_t i = 0; i < sizeof above / sizeof *above && !is_found; i++) {
             is_found = try_path(where, up, above[i], name, path);

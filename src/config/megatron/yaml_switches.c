@@ -40,6 +40,9 @@ enum {
     SWITCHES = sizeof switches / sizeof switches[0]
 };
 
+/** What FlagScale's tuner tries one after the other; the job itself has none. */
+static const char *const of_tuners[] = {"auto_tuner", NULL};
+
 void me_yaml_switches_apply(me_yaml *yaml)
 {
     bool is_off[SWITCHES] = {false};
@@ -54,7 +57,7 @@ void me_yaml_switches_apply(me_yaml *yaml)
         }
     }
     for (size_t i = 0; i < yaml->count; i++) {
-        bool is_read = true;
+        bool is_read = !me_leaf_has_part(yaml->leaves[i].path, of_tuners);
         for (size_t k = 0; k < SWITCHES && is_read; k++) {
             is_read = !is_off[k] ||
                       !me_leaf_is_named(&yaml->leaves[i], switches[k].keys);

@@ -10,7 +10,8 @@
 
 #include "base/yaml_text.h"
 
-/** Take away the leaves whose switch the job has and has off. Local. */
+/** Take away the leaves whose switch the job has and has off, and those of a tuner,
+ *  which are what it tries. Local. */
 void me_yaml_switches_apply(me_yaml *yaml);
 
 #endif /* MEMEST_CONFIG_MEGATRON_YAML_SWITCHES_H */
