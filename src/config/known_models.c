@@ -132,11 +132,32 @@ static bool find(char name[NAME_BYTES], me_str *model_out)
     return is_there || status != ME_OK;
 }
 
+/** `-vl` of a folded name, as a part of its own; NULL: it has none. */
+static char *find_images(char *folded)
+{
+    static const char part[] = "-vl";
+    char *at = strstr(folded, part);
+    return at != NULL &&
+                   (at[sizeof part - 1] == '-' || at[sizeof part - 1] == '\0')
+               ? at
+               : NULL;
+}
+
+bool me_known_model_sees_images(const char *name)
+{
+    char folded[NAME_BYTES];
+    return fold(name, folded) && find_images(folded) != NULL;
+}
+
 bool me_known_model(const char *name, me_str *model_out)
 {
     char folded[NAME_BYTES];
     if (!fold(name, folded)) {
         return false;
+    }
+    char *images = find_images(folded);
+    if (images != NULL) { // Qwen's bear the name of their language model
+        memmove(images, images + 3, strlen(images + 3) + 1);
     }
     do {
         if (find(folded, model_out)) {
@@ -165,6 +186,16 @@ static const struct {
     {"minimax-text-01", "layers of linear attention"},
     {"lfm2", "layers of convolutions"},
     {"gemma-3n", "embeddings of each layer, and keys that layers share"},
+    {"-vl", "an encoder of images, and a language model that is not known"},
+    {"internvl", "an encoder of images beside the language model"},
+    {"llava", "an encoder of images beside the language model"},
+    {"-vision", "an encoder of images beside the language model"},
+    {"pixtral", "an encoder of images beside the language model"},
+    {"minicpm-v", "an encoder of images beside the language model"},
+    {"glm-4v", "an encoder of images beside the language model"},
+    {"glm-4.1v", "an encoder of images beside the language model"},
+    {"glm-4.5v", "an encoder of images beside the language model"},
+    {"-omni", "encoders of images and sounds beside the language model"},
 };
 
 const char *me_known_model_lacks(const char *name)

@@ -20,8 +20,15 @@
  * @param model_out  appended to, on success only; the caller gives it back, and
  *                   asks it whether there was memory to look
  * @return false: none is known
+ *
+ * Of a model with an encoder of images the language model's:
+ * me_known_model_sees_images().
  */
 bool me_known_model(const char *name, me_str *model_out);
+
+/** Has a model of that name an encoder of images beside its language model
+ *  (`Qwen/Qwen2.5-VL-7B-Instruct`)? Local. */
+bool me_known_model_sees_images(const char *name);
 
 /**
  * What of the models of a name is not modelled, where the name alone tells:

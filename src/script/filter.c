@@ -229,9 +229,9 @@ static void refuse_values(filter *f, uint32_t call, size_t argument,
     answer(f, fails_with(EPERM));
 }
 
-/** Limits of other processes are not touched. Of its own a script may read all and
- *  set none, with success, as it would on its machine: a raise is beyond what memest
- *  may have here, or beyond its fence. Two are set, which hold Python. */
+/** Limits of other processes are not touched. Of its own a script may read all
+ *  and set none, with success, as it would on its machine: a raise is beyond what
+ *  memest may have here, or beyond its fence. Two are set, which hold Python. */
 static void look_into_limits(filter *f)
 {
     const struct sock_filter rows[] = {

@@ -81,6 +81,9 @@ static me_status enter_text(me_hf_reading *r)
         return ME_OK;
     }
     json_t *text = json_object_get(r->root, part);
+    if (text == NULL && json_object_get(r->root, "num_hidden_layers") != NULL) {
+        return ME_OK; // older files have the language model's keys beside others
+    }
     if (!json_is_object(text)) {
         return me_fail_at(
             r->diag, ME_ERR_CONFIG, r->where, me_hf_line_of(r, part),

@@ -66,6 +66,7 @@ static const me_hf_rule outer_rules[] = {
     UNMODELLED("vision_config|audio_config", ME_HF_UNMODELLED, NULL, ME_HIGHER(ANY),
      "an encoder of images or sounds; the language model alone is estimated"),
     RULE("image_token_index|image_token_id|boi_token_index|boi_token_id|"
+     "video_token_id|vision_start_token_id|vision_end_token_id|vision_token_id|"
      "eoi_token_index|eoi_token_id|mm_tokens_per_image|spatial_merge_size|"
      "vision_feature_layer|projector_hidden_act|multimodal_projector_bias|"
      "tie_word_embeddings|vocab_size", ME_HF_NO_EFFECT, NULL, NULL,
@@ -347,7 +348,10 @@ const me_hf_rule *me_hf_rule_find(const me_hf_architecture *architecture,
     for (int i = 0; i < ME_HF_RULES && lists[i] != NULL && rule == NULL; i++) {
         rule = find_in(lists[i], key);
     }
-    return rule != NULL ? rule : find_in(common_rules, key);
+    rule = rule != NULL ? rule : find_in(common_rules, key);
+    return rule == NULL && architecture->text != NULL
+               ? me_hf_outer_rule_find(key) // of older files, in one object
+               : rule;
 }
 
 const me_hf_rule *me_hf_outer_rule_find(const char *key)

@@ -16,6 +16,21 @@ enum {
     ARENA_BYTES = 64 << 20
 };
 
+/** Of a model's file, with what the one that was asked for has beside it. */
+static me_status read_shapes(me_config *config, const char *name,
+                             const char *model, me_diag *diag)
+{
+    const me_effect effect = ME_HIGHER(ANY);
+    const me_status status = me_config_read_file(config, model, diag);
+    return status != ME_OK || !me_known_model_sees_images(name)
+               ? status
+               : me_config_add_not_modelled(
+                     config, name,
+                     "an encoder of images; the language model alone is "
+                     "estimated",
+                     effect, diag);
+}
+
 me_status me_trainer_read_known(me_config *config, const char *name,
                                 me_diag *diag, me_str *model_out)
 {
@@ -24,7 +39,7 @@ me_status me_trainer_read_known(me_config *config, const char *name,
     if (status != ME_OK) {
         return me_fail(diag, status, "no memory for a model's name");
     }
-    return is_known ? me_config_read_file(config, me_str_text(model_out), diag)
+    return is_known ? read_shapes(config, name, me_str_text(model_out), diag)
                     : ME_OK;
 }
 

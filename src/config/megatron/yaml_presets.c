@@ -77,8 +77,8 @@ static bool try_path(const char *where, int up, const char *folder,
     return me_str_status(path) == ME_OK && me_input_is_file(me_str_text(path));
 }
 
-/** The file of @p name, or false: there is none. Hydra has it in the group's folder,
- *  where one beside it may bear its name. */
+/** The file of @p name, or false: there is none. Hydra has it in the group's
+ *  folder, where one beside it may bear its name. */
 static bool look(const char *where, const char *group, const char *name,
                  me_str *path)
 {

@@ -30,6 +30,10 @@ static void test_known_models__names_of_others(void **state)
         {"deepseek-ai/DeepSeek-R1", "deepseek-v3"},
         {"nemotron4_340b", "nemotron-4-340b"},
         {"gpt-3-175b", "gpt-3-175b"},
+        {"moonshotai/Moonlight-16B-A3B-Instruct", "moonlight-16b-a3b"},
+        {"deepseek-ai/deepseek-llm-7b-base", "deepseek-llm-7b"},
+        {"Qwen/Qwen2.5-VL-7B-Instruct", "qwen2.5-7b"},
+        {"Qwen/Qwen3-VL-30B-A3B-Thinking", "qwen3-30b-a3b"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check(rows[i][0], rows[i][1]);
@@ -43,6 +47,8 @@ static void test_known_models__unknown(void **state)
     static const char *const names[] = {
         "mistralai/Mistral-7B-v0.3",
         "team/own-3b",
+        "Qwen/Qwen3-VL-2B-Instruct",
+        "Qwen/Qwen3-VLX-8B",
         "Qwen/Qwen3",
         "8b",
         "-instruct",
@@ -66,6 +72,10 @@ static void test_known_models__what_is_not_modelled(void **state)
         {"nvidia/Nemotron-H-8B-Base-8K", "Mamba-2 layers"},
         {"state-spaces/mamba-2.8b", "state-space layers"},
         {"moonshotai/Kimi-Linear-48B-A3B", "layers of linear attention"},
+        {"OpenGVLab/InternVL3-8B",
+         "an encoder of images beside the language model"},
+        {"Qwen/Qwen3-VL-2B-Instruct",
+         "an encoder of images, and a language model that is not known"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *lacks = me_known_model_lacks(rows[i][0]);
@@ -74,6 +84,8 @@ static void test_known_models__what_is_not_modelled(void **state)
     }
     assert_null(me_known_model_lacks("Qwen/Qwen3-8B"));
     assert_null(me_known_model_lacks("mamba-org/llama-3-8b"));
+    assert_true(me_known_model_sees_images("Qwen/Qwen2.5-VL-7B-Instruct"));
+    assert_false(me_known_model_sees_images("Qwen/Qwen2.5-7B-Instruct"));
 }
 
 int main(void)
