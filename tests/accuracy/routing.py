@@ -371,9 +371,9 @@ def split(job, total, blocks):
     return spread(total, job.experts, unit) if missing else most
 
 
-def column_blocks(d, job):
+def column_blocks(d, job, firsts):
     """Blocks of rows by the microseconds of the output that they are for; the first
-    run of what runs again has no columns, and its second those."""
+    run of what runs again has no columns, and its second, none of `firsts`, those."""
     found = {i: (int(m[1]), int(GROUPED_LINE.search(text)[1]), APPLY in text)
              for i, text in enumerate(d["stacks"])
              if (m := TE_GROUPED.search(text)) and m.start() < text.find("|")}
@@ -389,7 +389,7 @@ def column_blocks(d, job):
         rows_of = size // job.row_bytes
         if len(parts) > 1:
             out[at] = (parts[-1] - rows_of * job.width) // (4 * job.width)
-            if waiting.get(size):
+            if waiting.get(size) and at not in firsts:
                 out[waiting[size].pop()] = out[at]
         elif job.is_recomputed and not found[stack][2]:
             waiting.setdefault(size, []).append(at)
@@ -442,7 +442,8 @@ def rows(d, iterations):
     ends = unpadded(d) if job.pads_itself else []
     n_outputs = 1 if is_joint else job.experts
     leaving = permuted(d, job) if job.is_routed else []
-    blocks = column_blocks(d, job) if job.is_bulk and job.is_grouped else {}
+    firsts = {at for at, _ in outputs}
+    blocks = column_blocks(d, job, firsts) if job.is_bulk and job.is_grouped else {}
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
         sizes = [(at, s) for at, s in outputs if begin <= at < end]
