@@ -175,6 +175,15 @@ static me_status check_offload(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** use_precision_aware_optimizer_no_fp8_or_ds_fp8: FusedAdam is given parameters
+ *  themselves, and what it makes of FP8 ones is not known. */
+static bool gives_adam_parameters(const me_config *config)
+{
+    return config->optimizer.precision_aware &&
+           (config->fp8.recipe == ME_FP8_DELAYED ||
+            config->optimizer.main_params_dtype != ME_DTYPE_FLOAT32);
+}
+
 /** What Megatron-LM has and memest has not. */
 static me_status check_modelled(const me_config *config, me_diag *diag)
 {
@@ -191,9 +200,10 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
         {is_on && !config->pipeline.is_own,
          "with an order of pipeline.schedule that is not Megatron-LM's own is "
          "not modelled"},
-        {is_on && config->optimizer.precision_aware && f->param,
+        {is_on && f->param && gives_adam_parameters(config),
          "with train.fp8_param = true and optimizer.precision_aware = true is "
-         "not modelled"},
+         "modelled where Megatron-LM keeps float32 main parameters: not with "
+         "train.fp8_recipe = delayed or other optimizer.main_params_dtype"},
         {is_on && f->recipe == ME_FP8_MXFP8 && f->param,
          "with train.fp8_recipe = mxfp8 and train.fp8_param = true is not "
          "modelled"},

@@ -63,9 +63,15 @@ static const char *const cases[][2] = {
            "optimizer.cpu_offload=true",
      ""},
     {FP8 "optimizer.precision_aware=true optimizer.distributed=true", ""},
+    {OTHER "optimizer.precision_aware=true optimizer.distributed=true "
+           "train.fp8_param=true",
+     ""},
+    {OTHER "optimizer.precision_aware=true optimizer.distributed=true "
+           "train.fp8_param=true optimizer.main_params_dtype=fp16",
+     "where Megatron-LM keeps float32 main parameters"},
     {FP8 "optimizer.precision_aware=true optimizer.distributed=true "
          "train.fp8_param=true",
-     "and optimizer.precision_aware = true is not modelled"},
+     "where Megatron-LM keeps float32 main parameters"},
     {FP8 "moe.num_experts=8 model.add_bias_linear=false", ""},
     {ENGINE "moe.num_experts=8 moe.router_padding_for_quantization=true "
             "model.add_bias_linear=false",
