@@ -14,14 +14,6 @@ static me_status check_instances(const me_config *config, me_diag *diag)
                        "needs optimizer.distributed = true",
                        (int)o->num_instances);
     }
-    if (o->num_instances > 1 && p->megatron_fsdp &&
-        (config->moe.num_experts > 0 || p->context > 1)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "optimizer.num_distributed_optimizer_instances = %d "
-                       "with experts or parallel.context over 1 under "
-                       "parallel.megatron_fsdp is not modelled",
-                       (int)o->num_instances);
-    }
     if (p->data % o->num_instances != 0) {
         return me_divides("optimizer.num_distributed_optimizer_instances",
                           (uint64_t)o->num_instances, "data parallel size",

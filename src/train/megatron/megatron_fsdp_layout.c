@@ -215,9 +215,13 @@ static void make_bucket(me_megatron_fsdp *f, uint32_t bucket)
     b->layout = layout;
     const me_communicators *comm = f->t->comm;
     const bool is_hybrid = me_megatron_fsdp_has_instances(f);
-    b->group = is_of_experts ? ME_GROUP_EXPERT_DATA
-               : is_hybrid   ? ME_GROUP_PARTIAL_DATA_CONTEXT
-                             : ME_GROUP_DATA_CONTEXT;
+    if (is_of_experts) {
+        b->group =
+            is_hybrid ? ME_GROUP_PARTIAL_EXPERT_DATA : ME_GROUP_EXPERT_DATA;
+    } else {
+        b->group =
+            is_hybrid ? ME_GROUP_PARTIAL_DATA_CONTEXT : ME_GROUP_DATA_CONTEXT;
+    }
     b->ranks = (uint64_t)comm->size[b->group];
     b->instances =
         is_hybrid && f->t->config->parallel.outer_sharding_strategy ==

@@ -309,10 +309,13 @@ void me_quantize_parameters(me_trainer *t, const me_optimizer *o)
         quantize(t, o, (cast_list){.items = NULL});
         return;
     }
-    const me_group_kind dense = me_megatron_fsdp_has_instances(t->megatron_fsdp)
-                                    ? ME_GROUP_PARTIAL_DATA_CONTEXT
-                                    : ME_GROUP_DATA_CONTEXT;
-    quantize(t, o, (cast_list){.group = dense, .makes_shards = true});
-    quantize(t, o,
-             (cast_list){.group = ME_GROUP_EXPERT_DATA, .makes_shards = true});
+    static const me_group_kind groups[2][2] = {
+        {ME_GROUP_DATA_CONTEXT, ME_GROUP_EXPERT_DATA},
+        {ME_GROUP_PARTIAL_DATA_CONTEXT, ME_GROUP_PARTIAL_EXPERT_DATA},
+    };
+    const me_group_kind *own =
+        groups[me_megatron_fsdp_has_instances(t->megatron_fsdp) ? 1 : 0];
+    for (int i = 0; i < 2; i++) {
+        quantize(t, o, (cast_list){.group = own[i], .makes_shards = true});
+    }
 }

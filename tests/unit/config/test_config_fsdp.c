@@ -54,6 +54,13 @@ static const char *const cases[][2] = {
                    "parallel.outer_sharding_strategy=optim "
                    "parallel.sharding_strategy=optim_grads",
      "needs parallel.sharding_strategy = optim_grads_params"},
+    {MEGATRON_FSDP "parallel.world_size=4 parallel.context=2 "
+                   "optimizer.num_distributed_optimizer_instances=2",
+     ""},
+    {MEGATRON_FSDP "parallel.world_size=4 moe.num_experts=4 "
+                   "model.add_bias_linear=false parallel.expert=2 "
+                   "optimizer.num_distributed_optimizer_instances=2",
+     ""},
     {MEGATRON_FSDP "impl.optimizer=torch_foreach",
      "is modelled with impl.optimizer = fused"},
     {MEGATRON_FSDP "train.params_dtype=float32",
