@@ -62,6 +62,42 @@ static me_status name_mute(const me_launch_words *words, me_status status,
                                 words->mute);
 }
 
+/** The script's line that gives a flag. */
+static void append_line(const me_launch_words *words, const char *flag,
+                        me_str *line)
+{
+    if (words->script_text != NULL && words->script != NULL) {
+        const char *slash = strrchr(words->script, '/');
+        me_script_line_append(slash == NULL ? words->script : slash + 1,
+                              words->script_text, flag, line);
+    }
+}
+
+/** A tokenizer that is still to be put in, `"<path to tokenizer>"`. */
+static me_status say_placeholders(const me_launch_words *words,
+                                  me_config *config, me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (int i = 1; status == ME_OK && i < words->argc; i++) {
+        const char *equals = strstr(words->argv[i], "=<");
+        const char *value = equals == NULL ? words->argv[i] : equals + 1;
+        const char *flag = words->argv[equals == NULL ? i - 1 : i];
+        const int length = (int)strcspn(flag, "=");
+        me_str line = {0};
+        if (value[0] != '<' || strchr(value, '>') == NULL ||
+            strncmp(flag, "--tokenizer", 11) != 0) {
+            continue;
+        }
+        append_line(words, flag, &line);
+        status = me_config_assume(
+            config, diag, "'%.80s' of %.*s is still to be put in%s%.240s%s",
+            value, length < 60 ? length : 60, flag, line.length > 0 ? " (" : "",
+            me_str_text(&line), line.length > 0 ? ")" : "");
+        me_str_fini(&line);
+    }
+    return status;
+}
+
 /** What a flag lacks is named with the script's line that gives it. */
 static me_status name_line(const me_launch_words *words, me_status status,
                            me_diag *diag)
@@ -73,11 +109,8 @@ static me_status name_line(const me_launch_words *words, me_status status,
                           strstr(diag->text, " has no value") != NULL ||
                           strstr(diag->text, ": must be ") != NULL;
     me_str line = {0};
-    if (status != ME_ERR_NOMEM && words->script_text != NULL && is_value &&
-        words->script != NULL && strncmp(flag, "--", 2) == 0) {
-        const char *slash = strrchr(words->script, '/');
-        me_script_line_append(slash == NULL ? words->script : slash + 1,
-                              words->script_text, flag, &line);
+    if (status != ME_ERR_NOMEM && is_value && strncmp(flag, "--", 2) == 0) {
+        append_line(words, flag, &line);
     }
     if (line.length > 0 && me_str_status(&line) == ME_OK) {
         status = me_fail_behind(diag, status, "%.240s", me_str_text(&line));
@@ -197,6 +230,9 @@ static me_status read_launch(const me_cli *cli, me_config *config,
     }
     if (status == ME_OK) {
         status = say_strays(&words, config, diag);
+    }
+    if (status == ME_OK) {
+        status = say_placeholders(&words, config, diag);
     }
     me_launch_words_fini(&words);
     return status;

@@ -149,29 +149,39 @@ static me_fences find_fences(bool has_layer)
     };
 }
 
-/** What is not held back is named, or trusted. */
+/** What of the fences this machine lacks: `no Landlock, no seccomp filter`. */
+static void name_lacks(const me_fences *fences, const char *layer, char *text,
+                       size_t size)
+{
+    const bool holds_files = fences->layer || fences->landlock;
+    (void)snprintf(
+        text, size, "%s%s%s%s%s%s", fences->landlock ? "" : ", no Landlock",
+        fences->filter ? "" : ", no seccomp filter",
+        holds_files ? "" : ", no layer for what is written",
+        holds_files || layer[0] == '\0' ? "" : " (", holds_files ? "" : layer,
+        holds_files || layer[0] == '\0' ? "" : ")");
+}
+
+/** What is not held back is named, or trusted. @p layer: why there is none, ""
+ *  if nothing says it */
 static me_status check_fences(const me_script_order *order,
-                              const me_fences *fences, const char *fence,
+                              const me_fences *fences, const char *layer,
                               me_diag *diag)
 {
-    char why[sizeof((me_listening *)0)->fence + 32];
+    char lacks[sizeof((me_listening *)0)->fence + 128];
     const bool holds_files = fences->layer || fences->landlock;
-    (void)snprintf(why, sizeof why, "it has no Landlock, and no %s",
-                   fence[0] == '\0' ? "namespaces" : fence);
     if (order->is_trusted ||
         (holds_files && fences->landlock && fences->filter)) {
         return ME_OK;
     }
+    name_lacks(fences, layer, lacks, sizeof lacks);
     return me_fail(
         diag, ME_ERR_CONFIG,
-        "%s is not run: this machine cannot keep it from%s%s%s since %s; "
-        "--trust runs it all the same",
+        "%s is not run: this machine cannot keep it from%s%s%s since it has "
+        "%s; --trust runs it all the same",
         order->name, holds_files ? "" : " writing files,",
         fences->landlock ? "" : " running programs,",
-        fences->filter ? "" : " using the network,",
-        fences->landlock ? "it has no seccomp filter"
-        : holds_files    ? "it has no Landlock"
-                         : why);
+        fences->filter ? "" : " using the network,", lacks + strlen(", "));
 }
 
 static void be_keeper(const me_keep *keep, pipes *p)

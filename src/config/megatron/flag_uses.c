@@ -331,7 +331,8 @@ static me_status refuse_stray(const me_flag_uses *uses, const char *word,
         arity_of(last->flag.values).max == 1) {
         return me_fail(diag, ME_ERR_SYNTAX,
                        "'%.80s' belongs to no flag: %s takes one value, %.60s; "
-                       "one with blanks stands in quotes",
+                       "without quotes a shell makes several of a value with "
+                       "blanks, or of an array",
                        word, last->name, last->values[0]);
     }
     return me_fail(diag, ME_ERR_SYNTAX, "'%.80s' belongs to no flag%s%.60s",
