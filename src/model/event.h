@@ -176,6 +176,14 @@ typedef struct me_event {
                                parallel/schedule.h has them; action */
 } me_event;
 
+/** Does a span of time end with it, of which observers read peaks? */
+static inline bool me_event_ends_span(const me_event *event)
+{
+    return event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT ||
+           event->kind == ME_EVENT_ACTION_BEGIN ||
+           event->kind == ME_EVENT_ACTION_END;
+}
+
 /** Requested bytes at the end of one span of an action (a change of phase, a
  * point, its own end), and their peak in that span; both relative to the
  * action's beginning. */
@@ -196,6 +204,8 @@ typedef struct me_repeated {
                                completes; marks count from what is left */
     uint64_t entered_bytes; /**< of these, still pending when it first enters a
                                module */
+    bool has_actions; /**< it is a round of several actions, which begin and end
+                         within it */
     bool is_usual; /**< it leaves exactly the modules that it enters, and frees
                       what the recorded one freed */
 } me_repeated;

@@ -47,6 +47,7 @@ void me_engine_destroy(me_engine *e)
     me_free(e->variables.tensors);
     me_free(e->pending.storages);
     me_free(e->blocks.freed);
+    me_free(e->blocks.holders);
     me_free(e->recording.events);
     me_free(e->recording.slots);
     me_free(e->recording.entered);

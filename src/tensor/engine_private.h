@@ -21,12 +21,22 @@ typedef struct me_pending_frees {
     uint32_t capacity;
 } me_pending_frees;
 
+/** Whose a block is. */
+typedef struct me_block_holder {
+    me_storage *storage; /**< NULL: nobody's */
+    uint64_t age;        /**< blocks that were made before it */
+    bool is_apart;       /**< see me_block_set_apart() */
+} me_block_holder;
+
 /** Ids of blocks: the smallest unused ones first in, last out. */
 typedef struct me_block_ids {
     uint32_t *freed;
     uint32_t count;
     uint32_t capacity;
     uint32_t next;
+    me_block_holder *holders; /**< by id */
+    uint32_t n_holders;
+    uint64_t n_made; /**< blocks ever */
 } me_block_ids;
 
 /** Variables of all open frames, innermost last. */
@@ -82,7 +92,9 @@ typedef struct me_recording {
     me_module_switch_events lead; /**< the first change, if by a switch */
     me_module_switch_events last; /**< the last switch */
     uint32_t n_switches;
-    bool stays_outer; /**< the first switch went to the running module */
+    bool stays_outer;   /**< the first switch went to the running module */
+    bool is_round;      /**< see me_script_begin_round() */
+    int32_t microbatch; /**< of a round: that events' ones count from */
     me_work work[ME_PHASE_COUNT];
     me_kept_change *keepings;
     uint32_t n_keepings;
@@ -185,6 +197,8 @@ void me_storage_await(me_engine *e, me_storage *storage);
 /** An id for a block, and back with it. */
 uint32_t me_block_new(me_engine *e);
 void me_block_forget(me_engine *e, uint32_t block);
+/** The block is this object's. */
+void me_block_hold(me_engine *e, uint32_t block, me_storage *storage);
 /** An object, with one reference, for a block that observers know. */
 me_storage *me_storage_adopt(me_engine *e, const me_storage *like,
                              uint32_t block);

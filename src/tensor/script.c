@@ -55,6 +55,8 @@ static bool is_same_event(const me_script_event *a, const me_script_event *b)
            x->is_lone == y->is_lone && x->is_scratch == y->is_scratch &&
            x->is_late == y->is_late && x->is_drawn == y->is_drawn &&
            x->is_shard == y->is_shard && x->peer == y->peer &&
+           a->is_apart == b->is_apart && a->microbatch == b->microbatch &&
+           (x->kind == ME_EVENT_POINT || x->name == y->name) &&
            (a->is_outer || x->module == y->module) && x->bytes == y->bytes &&
            x->count == y->count && x->op == y->op;
 }
@@ -194,7 +196,8 @@ static me_event *fill(const telling *t, me_script_event *x)
 {
     me_event *event = &x->event;
     event->iteration = t->e->iteration;
-    event->microbatch = t->e->microbatch;
+    event->microbatch =
+        x->is_apart ? ME_NO_MICROBATCH : t->e->microbatch + x->microbatch;
     event->module = x->is_outer ? t->outer : event->module;
     if (x->slot != ME_SCRIPT_NO_SLOT) {
         event->block = t->script->ids[x->slot];
@@ -246,7 +249,8 @@ static void tell_steps(const telling *t, const me_observer *o, uint32_t kinds,
 
 /** Kinds of which no stretch has any: they are told by themselves. */
 static const uint32_t ALONE_KINDS =
-    ME_EVENT_BIT(ME_EVENT_PHASE) | ME_EVENT_BIT(ME_EVENT_POINT);
+    ME_EVENT_BIT(ME_EVENT_PHASE) | ME_EVENT_BIT(ME_EVENT_POINT) |
+    ME_EVENT_BIT(ME_EVENT_ACTION_BEGIN) | ME_EVENT_BIT(ME_EVENT_ACTION_END);
 
 /** From where the stretch before ended to where this one ends. */
 static void tell_stretch(const telling *t, const me_script_stretch *from,
@@ -395,6 +399,7 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
         .n_marks = script->n_marks,
         .pending_bytes = pending,
         .entered_bytes = script->enters_first ? pending : 0,
+        .has_actions = script->has_actions,
         .is_usual = part->is_usual && script->is_balanced &&
                     script->module == e->module &&
                     me_script_frees_as_recorded(script, inputs->kept),

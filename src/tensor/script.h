@@ -66,9 +66,11 @@ typedef struct me_script_event {
     bool passes;   /**< its block is allocated and freed within the action */
     bool is_late;  /**< free: completed by the next allocation */
     bool is_outer; /**< it happens in the module around the action */
-    uint8_t turn;  /**< me_script_turn */
-    uint8_t drop;  /**< me_script_drop */
-    bool frees;    /**< drop: its block was freed when it was recorded */
+    bool is_apart; /**< of a round: it is of no micro-batch */
+    int32_t microbatch; /**< of a round: less the one it counts from */
+    uint8_t turn;       /**< me_script_turn */
+    uint8_t drop;       /**< me_script_drop */
+    bool frees;         /**< drop: its block was freed when it was recorded */
     me_tensor **attribute; /**< of a drop */
 } me_script_event;
 
@@ -152,6 +154,7 @@ typedef struct me_script {
     bool follows_outer; /**< it was that: the caller knows */
     bool allocates;
     bool enters_first; /**< it enters a module before it allocates */
+    bool has_actions;  /**< see me_repeated */
     bool is_balanced;  /**< see me_repeated */
     me_script_stretches stretches;
 } me_script;
@@ -181,6 +184,16 @@ bool me_script_can_tell(const me_engine *e);
 
 /** Record what happens from now on. Local. */
 void me_script_begin(me_engine *e);
+
+/**
+ * The same of a round of a loop (tensor/round.h), which is no action: the program
+ * itself is the same before and after it, so all blocks that modules keep are
+ * blocks like others, and its events are of several micro-batches.
+ *
+ * @param microbatch  that its events' ones count from: one more in the next round
+ *                    if they are; when it is told, it is the engine's
+ */
+void me_script_begin_round(me_engine *e, int32_t microbatch);
 
 /**
  * The action ends.

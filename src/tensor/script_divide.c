@@ -60,7 +60,7 @@ static void add_step(divider *d, uint32_t event, bool completes)
 static bool comes_alone(const me_script_event *x)
 {
     return x->turn != ME_SCRIPT_EVENT || x->drop != ME_SCRIPT_NO_DROP ||
-           x->event.kind == ME_EVENT_PHASE || x->event.kind == ME_EVENT_POINT ||
+           me_event_ends_span(&x->event) ||
            (x->slot < ME_SCRIPT_INPUTS &&
             x->event.kind == ME_EVENT_FREE_REQUESTED);
 }

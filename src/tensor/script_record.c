@@ -50,8 +50,16 @@ void me_script_begin(me_engine *e)
     r->last.is_there = false;
     r->n_switches = 0;
     r->stays_outer = false;
+    r->is_round = false;
     r->place = me_script_place(e);
     memcpy(r->work, e->work, sizeof r->work);
+}
+
+void me_script_begin_round(me_engine *e, int32_t microbatch)
+{
+    me_script_begin(e);
+    e->recording.is_round = true;
+    e->recording.microbatch = microbatch;
 }
 
 static bool has_block(const me_event *event)
@@ -109,6 +117,12 @@ me_script_event *me_script_add_event(me_script_reader *r, const me_event *event,
     *added = (me_script_event){.event = *event, .slot = slot};
     added->event.iteration = 0;
     added->event.microbatch = 0;
+    if (r->e->recording.is_round) {
+        added->is_apart = event->microbatch == ME_NO_MICROBATCH;
+        added->microbatch =
+            added->is_apart ? 0
+                            : event->microbatch - r->e->recording.microbatch;
+    }
     added->event.block = 0;
     added->is_outer = r->is_outer && !is_module(event);
     added->event.module = added->is_outer ? ME_NO_MODULE : event->module;
@@ -164,10 +178,8 @@ static void read_event(me_script_reader *r, const me_event *event)
         r->script->enters_first = true;
     }
     if (!has_block(event)) {
-        const bool ends_span =
-            event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT;
         (void)me_script_add_event(r, event, ME_SCRIPT_NO_SLOT);
-        if (ends_span) {
+        if (me_event_ends_span(event)) {
             add_mark(r);
         }
         return;
@@ -206,6 +218,19 @@ static void add_turn(me_script_reader *r, me_script_turn turn,
         r->script->enters_first = true;
     }
     r->is_outer = turn == ME_SCRIPT_BACK;
+}
+
+/** All events of a round, at whose ends the same module runs. */
+static void read_round(me_script_reader *r)
+{
+    const me_recording *x = &r->e->recording;
+    for (uint32_t i = 0; i < x->count && r->is_sound; i++) {
+        read_event(r, &x->events[i]);
+    }
+    r->is_sound = r->is_sound && r->e->module == x->module;
+    r->script->module = x->module;
+    r->script->module_after = x->module;
+    r->script->has_actions = true;
 }
 
 /** All events, with the two switches from and to the program's module left to
@@ -400,7 +425,11 @@ bool me_script_end(me_engine *e, bool restores, const me_script_inputs *inputs,
         clear_slots(e) && clear_entered(e);
     if (has_room) {
         find_slots(&r);
-        read_events(&r, restores);
+        if (e->recording.is_round) {
+            read_round(&r);
+        } else {
+            read_events(&r, restores);
+        }
         has_room = list_entered(&r);
     }
     if (has_room && r.is_sound) {

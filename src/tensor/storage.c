@@ -26,6 +26,9 @@ void me_block_forget(me_engine *e, uint32_t block)
     }
     ids->freed = items;
     ids->freed[ids->count++] = block;
+    if (block < ids->n_holders) {
+        ids->holders[block].storage = NULL;
+    }
 }
 
 uint32_t me_block_new(me_engine *e)
@@ -99,6 +102,9 @@ static void take_block(me_engine *e, me_storage *storage, const char *op,
     storage->is_scratch = e->is_scratch;
     storage->module = e->module;
     storage->op = op;
+    if (storage->mempool != ME_MEMPOOL_REPLAY) {
+        me_block_hold(e, storage->block, storage);
+    }
     emit_block(e, ME_EVENT_ALLOC, storage, op);
 }
 
@@ -143,6 +149,7 @@ me_storage *me_storage_adopt(me_engine *e, const me_storage *like,
         storage->refs = 1;
         storage->n_attributes = 0;
         storage->block = block;
+        me_block_hold(e, block, storage);
     }
     return storage;
 }
@@ -220,6 +227,9 @@ void me_storage_free(me_engine *e, const me_tensor *x)
     }
     *block = *storage;
     block->refs = 1;
+    if (block->mempool != ME_MEMPOOL_REPLAY) {
+        me_block_hold(e, block->block, block);
+    }
     *storage = (me_storage){.refs = storage->refs,
                             .category = ME_CATEGORY_ACTIVATION,
                             .is_empty = true};

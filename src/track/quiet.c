@@ -19,7 +19,8 @@ static const uint32_t QUIET_KINDS =
 /** What a tracker that counts totals needs of an action: of one that is like its
  *  recording what ends spans, else each block. */
 static const uint32_t SPAN_KINDS =
-    ME_EVENT_BIT(ME_EVENT_PHASE) | ME_EVENT_BIT(ME_EVENT_POINT);
+    ME_EVENT_BIT(ME_EVENT_PHASE) | ME_EVENT_BIT(ME_EVENT_POINT) |
+    ME_EVENT_BIT(ME_EVENT_ACTION_BEGIN) | ME_EVENT_BIT(ME_EVENT_ACTION_END);
 static const uint32_t BLOCK_KINDS =
     ME_EVENT_BIT(ME_EVENT_PHASE) | ME_EVENT_BIT(ME_EVENT_POINT) |
     ME_EVENT_BIT(ME_EVENT_ALLOC) | ME_EVENT_BIT(ME_EVENT_FREE_COMPLETED) |
@@ -78,7 +79,9 @@ uint32_t me_quiet_begin(me_quiet *quiet, me_tracker *tracker,
         }
         return action->is_usual ? SPAN_KINDS : BLOCK_KINDS;
     }
-    if (!has_level(quiet, action->id)) {
+    // What is there by category at an action's end only its events tell.
+    if ((tracker->course.is_on && action->has_actions) ||
+        !has_level(quiet, action->id)) {
         return UINT32_MAX;
     }
     me_quiet_level *told = &quiet->levels[action->id];

@@ -364,8 +364,7 @@ static void on_event(void *self, const me_event *event)
     if (has_failed(t)) {
         return;
     }
-    const bool ends_span =
-        event->kind == ME_EVENT_PHASE || event->kind == ME_EVENT_POINT;
+    const bool ends_span = me_event_ends_span(event);
     const bool is_module = event->kind == ME_EVENT_MODULE_ENTER ||
                            event->kind == ME_EVENT_MODULE_LEAVE;
     if (t->has_totals) {
