@@ -36,8 +36,7 @@ static me_status init(const me_plan *plan, int32_t rank, me_program *p)
                                 plan->split.pipeline * plan->split.chunks - 1,
         .is_moe_layer = plan->is_moe_layer,
         .routing = &plan->routing,
-        .runs_all_rounds =
-            !me_plan_is_steady(plan, rank) || c->moe.overlap_expert_comm,
+        .runs_all_rounds = !me_plan_is_steady(plan, rank),
     };
     return ME_OK;
 }

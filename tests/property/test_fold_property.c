@@ -10,7 +10,8 @@ static const fold_files files = {ME_MODEL, "fold_property.json",
 enum {
     JOBS = 12,
     SMALL_JOBS = 40,
-    INTERLEAVED_JOBS = 12
+    INTERLEAVED_JOBS = 12,
+    TURNS_JOBS = 16
 };
 
 /** An order that Megatron-LM has no function for; its V needs untied
@@ -206,6 +207,59 @@ static job make_job_of_experts(me_random *random)
     return j;
 }
 
+/** Two micro-batches in turns, told by the round: with few rounds and with many,
+ *  and with groups of micro-batches that are longer than the pipeline. */
+static job make_job_in_turns(me_random *random)
+{
+    job j = {.n = 0};
+    const int64_t tensor = pick_power(random, 1);
+    const int64_t pipeline = pick_power(random, 2);
+    const int64_t chunks = pipeline > 1 ? me_random_in(random, 2, 3) : 1;
+    const int64_t rounds = pipeline * me_random_in(random, 1, 8);
+    set_ranks(&j, (ranks){tensor, pipeline, chunks, 2}, rounds);
+    set(&j, "parallel.expert", 2);
+    set(&j, "parallel.expert_tensor", 1);
+    set_word(&j,
+             tensor > 1 ? "parallel.sequence=true" : "parallel.sequence=false");
+    set_word(&j, pipeline == 2 || me_random_in(random, 0, 1) == 0
+                     ? "parallel.overlap_p2p_comm=true"
+                     : "parallel.overlap_p2p_comm=false");
+    if (pipeline > 1) {
+        const int64_t group = pipeline + me_random_in(random, 0, 2);
+        const int64_t left =
+            rounds % group; // none, or as many as there are ranks
+        set(&j, "parallel.microbatch_group_size",
+            group <= rounds && (left == 0 || left >= pipeline) ? group
+                                                               : pipeline);
+    }
+    set(&j, "model.num_layers", pipeline * chunks);
+    set(&j, "model.hidden_size", 64);
+    set(&j, "model.num_attention_heads", 2);
+    set(&j, "model.seq_length", 64);
+    set(&j, "model.vocab_size", 1000);
+    set_word(&j, "train.params_dtype=bfloat16");
+    set_word(&j, "model.position_embedding_type=rope");
+    set_word(&j, "model.add_bias_linear=false");
+    set_word(&j, "model.activation=swiglu");
+    set_word(&j, "model.untie_embeddings_and_output_weights=true");
+    if (me_random_in(random, 0, 1) == 0) {
+        set_word(&j, "impl.transformer=transformer_engine");
+        set_word(&j, "impl.core_attention=te_fused");
+        set_flag(&j, random, "moe.delay_wgrad_compute");
+    }
+    set(&j, "moe.num_experts", 4);
+    set(&j, "moe.router_topk", 2);
+    set(&j, "moe.ffn_hidden_size", 64);
+    set_word(&j, "moe.grouped_gemm=true");
+    set_word(&j, "moe.token_dispatcher=alltoall");
+    set_word(&j, "moe.overlap_expert_comm=true");
+    set_flag(&j, random, "moe.permute_fusion");
+    set_flag(&j, random, "train.calculate_per_token_loss");
+    set_word(&j, "optimizer.distributed=true");
+    set_flag(&j, random, "optimizer.overlap_grad_reduce");
+    return j;
+}
+
 /** Chunks in turns on tensor ranks that read data, each in its own order, whose
  *  small blocks share segments with much else. */
 static job make_interleaved_job(me_random *random)
@@ -243,6 +297,12 @@ static const char *folding_changes_no_interleaved_job(me_random *random)
     return check_job(&files, &j);
 }
 
+static const char *folding_changes_no_turns(me_random *random)
+{
+    const job j = make_job_in_turns(random);
+    return check_job(&files, &j);
+}
+
 static const char *folding_changes_no_experts(me_random *random)
 {
     const job j = make_job_of_experts(random);
@@ -274,6 +334,12 @@ static void test_fold__changes_no_interleaved_job(void **state)
 {
     (void)state;
     me_property_run(folding_changes_no_interleaved_job, INTERLEAVED_JOBS);
+}
+
+static void test_fold__changes_no_turns(void **state)
+{
+    (void)state;
+    me_property_run(folding_changes_no_turns, TURNS_JOBS);
 }
 
 static void test_fold__changes_no_experts(void **state)
@@ -365,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold__changes_nothing),
         cmocka_unit_test(test_fold__changes_no_interleaved_job),
+        cmocka_unit_test(test_fold__changes_no_turns),
         cmocka_unit_test(test_fold__changes_no_experts),
         cmocka_unit_test(test_fold__changes_nothing_under_recomputation),
         cmocka_unit_test(test_fold__changes_nothing_in_pairs_over_nodes),

@@ -6,6 +6,7 @@
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/finalize.h"
 #include "train/megatron/forward_backward.h"
+#include "train/megatron/rounds.h"
 #include "train/megatron/step.h"
 #include "train/megatron/trainer.h"
 
@@ -211,6 +212,15 @@ void me_combined_step(me_combined *s, me_combined_forward *f,
     me_microbatch(e, ME_NO_MICROBATCH);
 }
 
+void me_combined_advance(me_combined *s, int32_t microbatches)
+{
+    for (int32_t c = 0; c < s->t->spec->n_chunks; c++) {
+        for (me_flight *f = s->first[c]; f != NULL; f = f->next) {
+            f->plan->microbatch += microbatches;
+        }
+    }
+}
+
 /** combined_1f1b_schedule_for_no_pipelining(). */
 void me_forward_backward_combined(me_trainer *t)
 {
@@ -221,11 +231,18 @@ void me_forward_backward_combined(me_trainer *t)
     if (!me_combined_init(t, &combined)) {
         return;
     }
+    const me_round_loop loop = {
+        .steps = 1, .microbatches = 1, .end = count - 2, .multiple = 1};
+    me_rounds rounds;
+    me_rounds_init(&rounds, t, &loop);
     me_tensor *total = me_keep_scalar(e, "total_num_tokens", 4);
     me_combined_forward f = {.chunk = 0};
     me_combined_backward b = {.chunk = -1};
     me_combined_step(&combined, &f, &b, &none);
     for (int32_t i = 0; i < count && me_engine_is_ok(e); i++) {
+        const int32_t told = me_rounds_tell(&rounds, i);
+        me_combined_advance(&combined, told);
+        i += told;
         me_tensor *output = f.output;
         me_tensor *tokens = f.num_tokens;
         t->is_last_microbatch = i == count - 1;
@@ -236,6 +253,7 @@ void me_forward_backward_combined(me_trainer *t)
         me_release(e, output);
         me_release(e, tokens);
     }
+    me_rounds_fini(&rounds);
     me_finalize_model_grads(t);
     me_release(e, total);
 }

@@ -48,4 +48,8 @@ bool me_combined_init(struct me_trainer *t, me_combined *combined);
 void me_combined_step(me_combined *s, me_combined_forward *f,
                       me_combined_backward *b, const me_plan_hooks *hooks);
 
+/** As many micro-batches of each chunk were told and not run (rounds.h): those
+ *  between forward and backward are later ones. */
+void me_combined_advance(me_combined *s, int32_t microbatches);
+
 #endif /* MEMEST_TRAIN_MEGATRON_COMBINED_1F1B_H */

@@ -10,6 +10,7 @@
 
 #include "parallel/order_interleaved.h"
 #include "train/megatron/combined_1f1b.h"
+#include "train/megatron/rounds.h"
 #include "train/megatron/trainer.h"
 
 /** A queue of tensors of one chunk. */
@@ -42,6 +43,7 @@ typedef struct me_interleaved {
     me_tensor *receive_handle; /**< kept by names to the end */
     me_tensor *send_handle;
     struct me_combined *combined; /**< two micro-batches in turns; NULL: not */
+    me_rounds rounds;             /**< then: of the steady steps */
 } me_interleaved;
 
 static inline void me_il_push(me_queue *q, me_tensor *x)
@@ -117,6 +119,10 @@ me_tensor *me_il_combined_backward(me_interleaved *l, int32_t k);
  *  are bound to their names. @p hooks may be NULL. */
 void me_il_combined_both(me_interleaved *l, int32_t forward_k,
                          int32_t backward_k, const me_plan_hooks *hooks);
+/** The loop's rounds; before its first step, with @p warmup of the forwards. */
+void me_il_combined_init(me_interleaved *l, int32_t warmup);
+/** Steady step @p k is next. @return steps that are done with in its place */
+int32_t me_il_combined_tell(me_interleaved *l, int32_t k);
 /** Forwards and backwards in turns, transfers overlapped. */
 void me_il_combined_steady(me_interleaved *l, int32_t warmup, int32_t steps);
 /** @} */

@@ -71,6 +71,19 @@ static void find_places(me_repeats *r, const me_megatron_spec *spec)
     }
 }
 
+bool me_can_repeat(const me_trainer *t)
+{
+    // What defer_embedding_wgrad_compute keeps of a micro-batch outlives it; what
+    // goes to the host depends on which micro-batch it is; what a replayed graph
+    // holds has no events; largest scores are compared with those before.
+    return !t->spec->runs_all_rounds && t->wrapper->can_repeat &&
+           !t->config->train.defer_embedding_wgrad_compute &&
+           t->config->train.cuda_graph_impl == ME_CUDA_GRAPH_NONE &&
+           !t->config->offload.fine_grained && !t->config->model.qk_clip &&
+           !t->config->model.log_max_attention_logit &&
+           me_script_can_tell(t->e) && me_communicate_can_repeat(t->comm);
+}
+
 void me_repeats_init(me_trainer *t)
 {
     me_repeats *r = me_engine_alloc(t->e, 1, sizeof *r);
@@ -80,16 +93,8 @@ void me_repeats_init(me_trainer *t)
     }
     const size_t chunks = (size_t)t->spec->n_chunks;
     r->n_microbatches = t->spec->pipeline.microbatches;
-    // What defer_embedding_wgrad_compute keeps of a micro-batch outlives it; what
-    // goes to the host depends on which micro-batch it is; what a replayed graph
-    // holds has no events; largest scores are compared with those before.
-    r->is_off = t->spec->runs_all_rounds || !t->wrapper->can_repeat ||
-                t->config->train.defer_embedding_wgrad_compute ||
-                t->config->train.cuda_graph_impl != ME_CUDA_GRAPH_NONE ||
-                t->config->offload.fine_grained || t->config->model.qk_clip ||
-                t->config->model.log_max_attention_logit ||
-                !me_script_can_tell(t->e) ||
-                !me_communicate_can_repeat(t->comm);
+    // Two micro-batches in turns are repeated by the round (rounds.h).
+    r->is_off = !me_can_repeat(t) || t->config->moe.overlap_expert_comm;
     if (r->is_off) {
         return;
     }

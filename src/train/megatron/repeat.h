@@ -30,6 +30,8 @@ enum {
     ME_ACTION_GRADIENT /**< of the output */
 };
 
+/** May what is like something before be told and not run? */
+bool me_can_repeat(const struct me_trainer *t);
 /** Set up; without memory every action is run. */
 void me_repeats_init(struct me_trainer *t);
 void me_repeats_fini(struct me_trainer *t);

@@ -128,9 +128,49 @@ void me_il_combined_both(me_interleaved *l, int32_t forward_k,
     me_il_bind(l, &l->input_grad, b.input_grad);
 }
 
+void me_il_combined_init(me_interleaved *l, int32_t warmup)
+{
+    // A round is a group of micro-batches through all chunks. The last whole one,
+    // and what is left of a group, end otherwise.
+    const int32_t group = l->p->group_size > 0 ? l->p->group_size : l->p->ranks;
+    const int32_t steps = group * l->p->chunks;
+    me_rounds_init(
+        &l->rounds, l->t,
+        &(me_round_loop){
+            .steps = steps,
+            .microbatches = group,
+            .end = (l->p->microbatches / group - 1) * steps - warmup,
+            .multiple = l->forward_slots.count * l->backward_slots.count,
+        });
+}
+
+/** It goes on as many places behind. */
+static void advance_queue(me_queue *q, int32_t places)
+{
+    for (int32_t i = q->tail; i > q->head; i--) {
+        q->items[i - 1 + places] = q->items[i - 1];
+    }
+    q->head += places;
+    q->tail += places;
+}
+
+int32_t me_il_combined_tell(me_interleaved *l, int32_t k)
+{
+    const int32_t told = me_rounds_tell(&l->rounds, k);
+    const int32_t microbatches = told / l->p->chunks;
+    for (int32_t c = 0; told > 0 && c < l->p->chunks; c++) {
+        advance_queue(&l->inputs[c], microbatches);
+        advance_queue(&l->outputs[c], microbatches);
+        advance_queue(&l->output_grads[c], microbatches);
+    }
+    me_combined_advance(l->combined, microbatches);
+    return told;
+}
+
 void me_il_combined_steady(me_interleaved *l, int32_t warmup, int32_t steps)
 {
     for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
+        k += me_il_combined_tell(l, k);
         steady s = {.l = l,
                     .forward_k = k + warmup,
                     .backward_k = k,

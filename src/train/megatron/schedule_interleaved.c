@@ -287,6 +287,7 @@ static void steady_batched(me_interleaved *l, int32_t warmup, int32_t steps)
 {
     for (int32_t k = 0; k < steps - warmup && me_engine_is_ok(l->t->e); k++) {
         if (l->combined != NULL) {
+            k += me_il_combined_tell(l, k);
             me_il_combined_both(l, k + warmup, k, NULL);
         } else {
             forward(l, k + warmup);
@@ -439,6 +440,9 @@ void me_forward_backward_interleaved(me_trainer *t)
     l.combined = me_is_combined(t) ? &combined : NULL;
     const int32_t steps = me_interleaved_steps(l.p);
     const int32_t warmup = me_interleaved_warmup(l.p);
+    if (l.combined != NULL) {
+        me_il_combined_init(&l, warmup);
+    }
     me_tensor *total = me_keep_scalar(t->e, "total_num_tokens", 4);
     t->is_last_microbatch = false;
     warm_up(&l, warmup, steps);
@@ -447,6 +451,7 @@ void me_forward_backward_interleaved(me_trainer *t)
     } else {
         steady_batched(&l, warmup, steps);
     }
+    me_rounds_fini(&l.rounds);
     cool_down(&l, steps - warmup, steps);
     me_finish_embedding_wgrad(t);
     me_finalize_model_grads(t);

@@ -26,14 +26,21 @@ static const char *const small[] = {
     NULL,
 };
 
+static void count_launches(void *self, const me_launch *launch)
+{
+    (void)launch;
+    ++*(int *)self;
+}
+
 static void count_repeated(void *self, const me_launch *launch)
 {
     int *n = self;
     *n += launch->kind == ME_LAUNCH_ACTION_REPEATED ? 1 : 0;
 }
 
-/** Actions of a rank that are told again. */
-static int actions_told(const test_job *job, int32_t rank)
+/** What a rank's steady iteration tells a listener of launches. */
+static int launches_counted(const test_job *job, int32_t rank,
+                            void (*count)(void *self, const me_launch *launch))
 {
     int n = 0;
     me_diag diag = {.status = ME_OK};
@@ -42,8 +49,8 @@ static int actions_told(const test_job *job, int32_t rank)
     me_rank_parts p = me_rank_parts_begin(&job->simulation, rank);
     assert_int_equal(me_rank_parts_make_program(&p, log, &diag), ME_OK);
     assert_int_equal(me_rank_parts_observe(&p, &diag), ME_OK);
-    me_engine_listen(p.engine, (me_launch_listener){count_repeated, &n,
-                                                    ME_STEADY_ITERATION});
+    me_engine_listen(p.engine,
+                     (me_launch_listener){count, &n, ME_STEADY_ITERATION});
     if (me_rank_parts_run(&p, &diag) != ME_OK) {
         fail_msg("rank %d: %s", rank, diag.text);
     }
@@ -64,7 +71,7 @@ static void check_job(const char *const *more, int chunks)
     }
     const int least = 2 * chunks * (MICROBATCHES - RUN);
     for (int32_t i = 0; i < job.config->parallel.world_size; i++) {
-        assert_true(actions_told(&job, i) >= least);
+        assert_true(launches_counted(&job, i, count_repeated) >= least);
     }
     test_job_fini(&job);
 }
@@ -97,12 +104,60 @@ static void test_repeats__in_chunks(void **state)
               2);
 }
 
+static const char *const turns[] = {
+    "model.activation=swiglu",
+    "optimizer.distributed=true",
+    "parallel.expert=2",
+    "moe.num_experts=4",
+    "moe.router_topk=2",
+    "moe.ffn_hidden_size=64",
+    "moe.grouped_gemm=true",
+    "moe.token_dispatcher=alltoall",
+    "moe.overlap_expert_comm=true",
+    NULL,
+};
+
+/** Launches of a rank's steady iteration of so many micro-batches in turns. */
+static int launches_in_turns(const char *const *ranks, const char *samples)
+{
+    test_job job = {.config = me_config_create()};
+    me_diag diag = {.status = ME_OK};
+    assert_int_equal(test_job_set(&job, small, &diag), ME_OK);
+    assert_int_equal(test_job_set(&job, turns, &diag), ME_OK);
+    if (test_job_set(&job, ranks, &diag) != ME_OK ||
+        test_job_set(&job, (const char *[]){samples, NULL}, &diag) != ME_OK ||
+        test_job_plan(&job, &diag) != ME_OK) {
+        fail_msg("%s", diag.text);
+    }
+    const int n = launches_counted(&job, 0, count_launches);
+    test_job_fini(&job);
+    return n;
+}
+
+/* A forward and a backward of two micro-batches in turns are told by the round:
+ * twice as many micro-batches launch what half of them do. */
+static void test_repeats__in_turns(void **state)
+{
+    (void)state;
+    static const char *const ranks[][4] = {
+        {"parallel.world_size=2", NULL},
+        {"parallel.world_size=4", "parallel.pipeline=2",
+         "parallel.virtual_pipeline=2", NULL}};
+    for (size_t i = 0; i < 2; i++) {
+        const int n = launches_in_turns(ranks[i], "train.global_batch_size=40");
+        assert_true(n > 0);
+        assert_int_equal(
+            launches_in_turns(ranks[i], "train.global_batch_size=80"), n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_repeats__without_a_pipeline),
         cmocka_unit_test(test_repeats__in_a_pipeline),
         cmocka_unit_test(test_repeats__in_chunks),
+        cmocka_unit_test(test_repeats__in_turns),
     };
     return cmocka_run_group_tests_name("repeats", tests, NULL, NULL);
 }
