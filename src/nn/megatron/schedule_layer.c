@@ -26,6 +26,7 @@ static void hold(me_engine *e, me_tensor **name, me_tensor *x)
 /** A node of a layer that runs. */
 typedef struct running {
     me_nn *nn;
+    me_module_id module; /**< the layer's */
     me_schedule_node *node;
     const me_flow *given; /**< borrowed */
     me_module_id before;
@@ -36,7 +37,7 @@ static running begin_node(const me_chunk_plan *p, const me_layer_plan *l,
                           me_schedule_node *node, const me_flow *x)
 {
     me_nn *nn = nn_of(p);
-    const running r = {nn, node, x, me_module_current(nn->e)};
+    const running r = {nn, l->layer->module, node, x, me_module_current(nn->e)};
     me_microbatch(nn->e, p->microbatch);
     me_phase_set(nn->e, ME_PHASE_FORWARD);
     me_module_enter(nn->e, l->layer->module);
@@ -50,6 +51,8 @@ static me_flow end_node(const running *r, uint32_t n_outputs,
 {
     const me_flow y = me_schedule_node_end(r->nn, r->node, n_outputs, outputs,
                                            r->given, frees);
+    // The final norm and a depth's modules, which it has run, are not within it.
+    me_module_resume(r->nn->e, r->module);
     me_module_leave(r->nn->e);
     me_module_resume(r->nn->e, r->before);
     return y;

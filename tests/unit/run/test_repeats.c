@@ -151,6 +151,58 @@ static void test_repeats__in_turns(void **state)
     }
 }
 
+enum {
+    DEPTH_MAX = 32
+};
+
+/** Modules that have been entered and not left. */
+typedef struct open_modules {
+    uint32_t items[DEPTH_MAX];
+    uint32_t count;
+    int n_wrong; /**< left, and another one was the last */
+} open_modules;
+
+static void follow_modules(void *self, const me_event *event)
+{
+    open_modules *open = self;
+    if (event->kind == ME_EVENT_MODULE_ENTER) {
+        assert_true(open->count < DEPTH_MAX);
+        open->items[open->count++] = event->module;
+    } else if (event->kind == ME_EVENT_MODULE_LEAVE) {
+        open->n_wrong +=
+            open->count == 0 || open->items[--open->count] != event->module;
+    }
+}
+
+/* A layer that has run the final norm, which is none of its modules, is left and
+ * not what is around it. */
+static void test_repeats__leave_modules_that_turns_enter(void **state)
+{
+    (void)state;
+    test_job job = {.config = me_config_create()};
+    me_diag diag = {.status = ME_OK};
+    open_modules open = {.count = 0};
+    me_call_log *log = NULL;
+    assert_int_equal(test_job_set(&job, small, &diag), ME_OK);
+    assert_int_equal(test_job_set(&job, turns, &diag), ME_OK);
+    assert_int_equal(
+        test_job_set(&job, (const char *[]){"parallel.world_size=2", NULL},
+                     &diag),
+        ME_OK);
+    assert_int_equal(test_job_plan(&job, &diag), ME_OK);
+    assert_int_equal(me_call_log_create(&log), ME_OK);
+    me_rank_parts p = me_rank_parts_begin(&job.simulation, 0);
+    assert_int_equal(me_rank_parts_make_program(&p, log, &diag), ME_OK);
+    assert_int_equal(me_rank_parts_observe(&p, &diag), ME_OK);
+    me_engine_observe(p.engine,
+                      (me_observer){.on_event = follow_modules, .self = &open});
+    assert_int_equal(me_rank_parts_run(&p, &diag), ME_OK);
+    assert_int_equal(open.n_wrong, 0);
+    me_rank_parts_fini(&p);
+    me_call_log_destroy(log);
+    test_job_fini(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_repeats__in_a_pipeline),
         cmocka_unit_test(test_repeats__in_chunks),
         cmocka_unit_test(test_repeats__in_turns),
+        cmocka_unit_test(test_repeats__leave_modules_that_turns_enter),
     };
     return cmocka_run_group_tests_name("repeats", tests, NULL, NULL);
 }
