@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ops/compiled.h"
 
+#include "base/size.h"
+
 #include <string.h>
 
 /** Configurations that an element-wise kernel is tried with: a block size and
@@ -57,12 +59,26 @@ static int configurations_of(me_compiled_kernel kernel)
     return configurations[kernel] > 0 ? configurations[kernel] : CONFIGURATIONS;
 }
 
+/** All that the timing of a kernel asks for, as if each of it got segments of its
+ *  own. */
+static uint64_t timing_bytes(const me_engine *e, me_compiled_kernel kernel,
+                             const me_tensor *changed, int n_changed)
+{
+    const uint64_t segment = UINT64_C(2) << 20;
+    const uint64_t copy =
+        n_changed == 0 ? 0 : me_round_up(me_bytes(changed), segment);
+    const uint64_t copies = me_size_mul(copy, 2 * (uint64_t)n_changed);
+    const uint64_t once = me_size_add(
+        me_round_up(me_engine_card(e)->l2_cache_bytes, segment), copies);
+    return me_size_mul(once, (uint64_t)configurations_of(kernel));
+}
+
 /** @param changed  shape of each of @p n_changed that it writes to */
 static void time_kernel(me_engine *e, me_compiled_kernel kernel,
                         const me_tensor *changed, int n_changed)
 {
     const uint64_t cache = me_engine_card(e)->l2_cache_bytes;
-    me_compile_timing_note(e);
+    me_compile_timing_note(e, timing_bytes(e, kernel, changed, n_changed));
     if (me_compile_cache_is_warm(e)) {
         return;
     }

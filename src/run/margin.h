@@ -13,6 +13,8 @@
 
 /** Bytes more, or less where negative, than the allocator may hold and than
  *  the card has. */
+#define ME_MARGIN_ENDLESS INT64_MAX /* of the card: there is no limit at all */
+
 typedef struct me_margin {
     int64_t limit_bytes;
     int64_t card_bytes;
@@ -22,6 +24,7 @@ typedef struct me_margin {
 typedef struct me_footprint {
     uint64_t reserved_bytes;
     uint64_t outside_bytes; /**< of the allocator, on the card */
+    uint64_t timing_bytes;  /**< see me_compile_timing_bytes() */
 } me_footprint;
 
 /** A band of a rank with this result. Local. */

@@ -37,7 +37,9 @@ typedef struct me_program {
     me_communicators comm;
     int32_t iterations;   /**< to run */
     bool runs_all_rounds; /**< micro-batches that repeat are run as well */
-    bool must_run_all;    /**< it failed because they did not repeat */
+    bool
+        times_kernels; /**< compiled ones, whatever the job says of the cache */
+    bool must_run_all; /**< it failed because they did not repeat */
     me_twin_listener twin_listener; /**< told by Megatron-LM's alone */
     me_megatron_spec megatron;
     me_torch_spec torch;

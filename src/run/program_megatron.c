@@ -46,6 +46,7 @@ static void run(me_engine *e, me_program *p)
     p->megatron.iterations = p->iterations;
     p->megatron.runs_all_rounds =
         p->megatron.runs_all_rounds || p->runs_all_rounds;
+    p->megatron.times_kernels = p->times_kernels;
     p->megatron.must_run_all = &p->must_run_all;
     p->megatron.twin_listener = p->twin_listener;
     (void)me_megatron_run(e, &p->megatron, &p->comm);

@@ -229,7 +229,9 @@ me_status me_rank_parts_observe_limited(me_rank_parts *p, me_margin margin,
     const uint64_t total =
         me_margin_apply(card->total_bytes, margin.card_bytes);
     const uint64_t left = total - me_min_u64(card->context_bytes, total);
-    const me_pool_options options = {
+    const me_pool_options endless = {.conf = p->simulation->alloc_conf,
+                                     .counts_bytes_alone = true};
+    const me_pool_options limited = {
         .conf = p->simulation->alloc_conf,
         .counts_bytes_alone = true,
         .device_index = 0, // of a result that ranks share: see oom_text.h
@@ -239,14 +241,18 @@ me_status me_rank_parts_observe_limited(me_rank_parts *p, me_margin margin,
         .outside_bytes = card->context_bytes,
         .capacity_bytes = me_max_u64(left, 1),
     };
-    me_status status = me_pool_observer_create(&options, &p->pool);
+    const bool is_limited = margin.card_bytes != ME_MARGIN_ENDLESS;
+    me_status status =
+        me_pool_observer_create(is_limited ? &limited : &endless, &p->pool);
     if (status != ME_OK) {
         return me_fail(diag, status, "no host memory for the allocator");
     }
     status = make_device(p, diag);
-    if (status == ME_OK) {
+    if (status == ME_OK && is_limited) {
         me_device_observer_on_growth(p->device, tell_pool, p->pool);
         me_pool_observer_on_end(p->pool, stop, p->engine);
+    }
+    if (status == ME_OK) {
         me_engine_observe(p->engine, me_pool_observer_handle(p->pool));
     }
     return status;
@@ -300,6 +306,7 @@ me_footprint me_rank_parts_footprint(const me_rank_parts *p)
                                           ME_POOL_RESERVED_BYTES),
         .outside_bytes =
             me_device_memory_bytes(me_device_observer_memory(p->device)),
+        .timing_bytes = me_compile_timing_bytes(p->engine),
     };
 }
 
@@ -334,12 +341,11 @@ me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag)
     return status;
 }
 
-/** Buffers that kernels are timed with, where nothing says whether they are.
- *  Segments that expand are cut alike either way. */
+/** Kernels that are timed where nothing says whether they are: a buffer at
+ *  least. */
 static uint64_t doubtful_timing_bytes(const me_rank_parts *p)
 {
-    return !me_compile_timing_is_noted(p->engine) ||
-                   p->simulation->alloc_conf.expandable_segments ||
+    return me_compile_timing_bytes(p->engine) == 0 ||
                    me_config_is_set(p->simulation->plan->config,
                                     "train.compile_cache_is_warm")
                ? 0

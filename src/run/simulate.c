@@ -10,6 +10,7 @@
 typedef struct limited_run {
     bool is_oom, must_run_all; /* the latter: the run says nothing */
     uint32_t shard;            /* see me_limit_end_shard() */
+    me_footprint footprint;
 } limited_run;
 
 /** As run_limited(). */
@@ -20,6 +21,7 @@ static me_status try_limited(const me_simulation *simulation, int32_t rank,
     me_rank_parts p = me_rank_parts_begin(simulation, rank);
     me_status status = me_rank_parts_make_program(&p, NULL, diag);
     p.program.runs_all_rounds = simulation->runs_all_rounds;
+    p.program.times_kernels = simulation->times_kernels;
     p.program.iterations = ME_LIMIT_ITERATIONS;
     if (status == ME_OK) {
         status = me_rank_parts_observe_limited(&p, margin, diag);
@@ -34,6 +36,11 @@ static me_status try_limited(const me_simulation *simulation, int32_t rank,
     if (status == ME_OK) {
         run_out->is_oom = me_pool_observer_limit(p.pool).is_oom;
         run_out->shard = me_limit_end_shard(p.pool);
+        run_out->footprint = me_rank_parts_footprint(&p);
+        run_out->footprint.reserved_bytes =
+            me_max_u64(run_out->footprint.reserved_bytes,
+                       me_pool_peak(me_pool_observer_pool(p.pool),
+                                    ME_POOL_RESERVED_BYTES));
         me_twin_watch_end(&p.watch, simulation->differs_from_twin);
     }
     me_rank_parts_fini(&p);
@@ -69,8 +76,75 @@ static me_status run_limited(const me_simulation *simulation, int32_t rank,
     return status;
 }
 
+static me_simulation timing_kernels(const me_simulation *simulation)
+{
+    me_simulation timed = *simulation;
+    timed.times_kernels = true;
+    return timed;
+}
+
+/** What it holds where compiled kernels are timed, if that may be and there is not
+ *  room for all that timings ask for; and by how much that is not what it holds
+ *  where none is, which is a buffer at least: segments are cut otherwise by it,
+ *  but for those that expand.
+ *
+ *  @param timed_out  as @p footprint, without timing_bytes, where nobody doubts it */
+static me_status find_timed(const me_simulation *simulation, int32_t rank,
+                            const me_footprint *footprint, me_diag *diag,
+                            me_rank_result *result, me_footprint *timed_out)
+{
+    *timed_out =
+        (me_footprint){footprint->reserved_bytes, footprint->outside_bytes, 0};
+    if (result->timing_buffer_bytes == 0) {
+        return ME_OK;
+    }
+    const me_margin none = {0, 0};
+    const me_footprint most = {
+        me_size_add(footprint->reserved_bytes, footprint->timing_bytes),
+        footprint->outside_bytes, 0};
+    const uint64_t least = simulation->alloc_conf.expandable_segments
+                               ? 0
+                               : result->timing_buffer_bytes;
+    result->timing_buffer_bytes = least;
+    if (me_margin_fits(simulation, &most, none)) {
+        return ME_OK;
+    }
+    const me_simulation timed = timing_kernels(simulation);
+    const me_margin endless = {0, ME_MARGIN_ENDLESS};
+    limited_run run;
+    const me_status status =
+        run_limited(&timed, rank, endless, diag, NULL, &run);
+    if (status != ME_OK) {
+        return status;
+    }
+    const uint64_t held = run.footprint.reserved_bytes;
+    const uint64_t without = footprint->reserved_bytes;
+    result->timing_buffer_bytes =
+        me_max_u64(least, held > without ? held - without : without - held);
+    *timed_out = run.footprint;
+    return ME_OK;
+}
+
+/** Would it die of the timing of kernels? */
+static me_status try_timed(const me_simulation *simulation, int32_t rank,
+                           const me_footprint *timed, me_diag *diag,
+                           bool *is_oom_out)
+{
+    const me_margin none = {0, 0};
+    *is_oom_out = false;
+    if (timed->timing_bytes == 0 || me_margin_fits(simulation, timed, none)) {
+        return ME_OK;
+    }
+    const me_simulation timing = timing_kernels(simulation);
+    limited_run run;
+    const me_status status = run_limited(&timing, rank, none, diag, NULL, &run);
+    *is_oom_out = run.is_oom;
+    return status;
+}
+
 /** How it ends with the memory that there is, where the first run did not show
- *  it; and with a band less if it runs, with a band more if it dies.
+ *  it; and with a band less, or with kernels that are timed, if it runs, with a
+ *  band more if it dies.
  *
  *  @param shard_out  see me_limit_end_shard() */
 static me_status find_end(const me_simulation *simulation, int32_t rank,
@@ -80,7 +154,12 @@ static me_status find_end(const me_simulation *simulation, int32_t rank,
     const me_config *config = simulation->plan->config;
     const me_margin none = {0, 0};
     limited_run run = {.is_oom = false};
-    me_status status = ME_OK;
+    me_footprint timed;
+    me_status status =
+        find_timed(simulation, rank, footprint, diag, result, &timed);
+    if (status != ME_OK) {
+        return status;
+    }
     if (!me_margin_fits(simulation, footprint, none)) {
         status = run_limited(simulation, rank, none, diag, result, &run);
     }
@@ -91,6 +170,9 @@ static me_status find_end(const me_simulation *simulation, int32_t rank,
     run.is_oom = false;
     if (status == ME_OK && !me_margin_fits(simulation, footprint, other)) {
         status = run_limited(simulation, rank, other, diag, NULL, &run);
+    }
+    if (status == ME_OK && !limit->oom && !run.is_oom) {
+        status = try_timed(simulation, rank, &timed, diag, &run.is_oom);
     }
     limit->oom_with_less = limit->oom || run.is_oom;
     limit->oom_with_more = limit->oom && run.is_oom;
@@ -117,6 +199,7 @@ static me_status end_kin(const me_simulation *simulation, uint32_t shard,
     me_status status = ME_OK;
     for (uint32_t i = 0; status == ME_OK && i < simulation->n_kin; i++) {
         const me_kin *kin = &simulation->kin[i];
+        (*kin->result_out)->timing_buffer_bytes = result->timing_buffer_bytes;
         status = me_limit_end_set_as(&result->limit, shard, &kin->shards, diag,
                                      *kin->result_out);
     }
@@ -150,7 +233,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
 {
     me_rank_parts p = me_rank_parts_begin(simulation, rank);
     me_rank_result *result = NULL;
-    me_footprint footprint = {0, 0};
+    me_footprint footprint = {0, 0, 0};
     uint32_t shard = 0;
     me_status status = me_rank_parts_make_program(&p, log, diag);
     if (status == ME_OK) {

@@ -37,6 +37,7 @@ typedef struct me_simulation {
     int32_t events_rank;
     int32_t events_iteration;
     bool runs_all_rounds; /**< see me_megatron_spec */
+    bool times_kernels;   /**< likewise */
     bool keeps_course;    /**< see me_tracker_keep_course() */
     bool keeps_totals;    /**< alone; see me_tracker_keep_totals() */
     uint64_t *n_events;   /**< events are counted here, for messages; or NULL */

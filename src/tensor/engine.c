@@ -415,14 +415,14 @@ bool me_compile_cache_is_warm(const me_engine *e)
     return e->is_compile_cache_warm;
 }
 
-void me_compile_timing_note(me_engine *e)
+void me_compile_timing_note(me_engine *e, uint64_t bytes)
 {
-    e->has_timed_kernels = true;
+    e->timing_bytes = me_size_add(e->timing_bytes, bytes);
 }
 
-bool me_compile_timing_is_noted(const me_engine *e)
+uint64_t me_compile_timing_bytes(const me_engine *e)
 {
-    return e->has_timed_kernels;
+    return e->timing_bytes;
 }
 
 bool me_is_deterministic(const me_engine *e)

@@ -256,11 +256,12 @@ void me_compile_cache_set(me_engine *e, bool is_warm);
 bool me_compile_cache_is_warm(const me_engine *e);
 
 /** A compiled kernel is timed, for which the card's cache is flushed with a buffer
- *  of its size, unless its timing is found. */
-void me_compile_timing_note(me_engine *e);
+ *  of its size, unless its timing is found.
+ *  @param bytes  that the timing asks for in all, in whole segments */
+void me_compile_timing_note(me_engine *e, uint64_t bytes);
 
-/** Was one, or would it have been? Local. */
-bool me_compile_timing_is_noted(const me_engine *e);
+/** Bytes of all that timings asked for, or would have; 0: there was none. Local. */
+uint64_t me_compile_timing_bytes(const me_engine *e);
 
 /** Objects in cycles are garbage that Python's collector will find: @p collect lets
  *  go of what they hold. It is called once, by me_collect(); NULL: there is

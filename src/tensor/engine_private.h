@@ -139,8 +139,8 @@ struct me_engine {
     int32_t iteration;
     int32_t microbatch;
     me_module_id module;
-    bool is_at_shard;       /**< see me_module_switch_to_shard() */
-    bool has_timed_kernels; /**< see me_compile_timing_note() */
+    bool is_at_shard;      /**< see me_module_switch_to_shard() */
+    uint64_t timing_bytes; /**< see me_compile_timing_note() */
     bool is_compile_cache_warm;
     bool is_deterministic; /**< see me_deterministic_set() */
     me_autocast autocast;

@@ -191,9 +191,9 @@ typedef struct me_rank_result {
     me_limit_result limit;
     me_device_result device;
     me_host_memory host;          /**< all 0: the job keeps nothing there */
-    uint64_t timing_buffer_bytes; /**< the largest buffer that compiled kernels
-                                    are timed with where the cache is empty; 0:
-                                    the job says whether it is, or none is */
+    uint64_t timing_buffer_bytes; /**< by how much reserved bytes may be others,
+                                    since nobody knows whether compiled kernels
+                                    are timed; 0: the job says, or has none */
     uint64_t private_pool_bytes;  /**< of what the allocator reserves, segments
                                     of private pools when the job ends, which
                                     captured CUDA graphs alone can use */

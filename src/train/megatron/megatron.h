@@ -35,6 +35,8 @@ typedef struct me_megatron_spec {
     const me_routing *routing; /**< who gets how many tokens; borrowed */
     int32_t iterations; /**< to run, without what me_config_iterations() adds */
     bool runs_all_rounds; /**< micro-batches that repeat are run as well */
+    bool
+        times_kernels; /**< compiled ones, whatever the job says of the cache */
     bool *must_run_all; /**< set where they turn out not to repeat; borrowed */
     me_twin_listener twin_listener;
 } me_megatron_spec;

@@ -208,7 +208,8 @@ void me_trainer_init(me_trainer *t, me_engine *e, const me_megatron_spec *spec,
     t->reports = me_engine_alloc(e, (size_t)spec->pipeline.microbatches,
                                  sizeof(me_tensor *));
     me_ops_install(e);
-    me_compile_cache_set(e, spec->config->train.compile_cache_is_warm);
+    me_compile_cache_set(e, spec->config->train.compile_cache_is_warm &&
+                                !spec->times_kernels);
     me_deterministic_set(e, spec->config->train.deterministic_mode);
     me_repeats_init(t);
 }

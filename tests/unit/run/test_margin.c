@@ -26,19 +26,21 @@ static void test_margin__changes_nothing(void **state)
     me_simulation s = {.card = &card, .memory_limit_bytes = 60};
     const me_margin none = {0, 0};
     s.alloc_conf = me_alloc_conf_default();
-    assert_true(me_margin_fits(&s, &(me_footprint){60, 40}, none));
-    assert_false(me_margin_fits(&s, &(me_footprint){61, 0}, none));
-    assert_false(me_margin_fits(&s, &(me_footprint){60, 41}, none));
-    assert_true(me_margin_fits(&s, &(me_footprint){61, 39}, (me_margin){1, 0}));
+    assert_true(me_margin_fits(&s, &(me_footprint){60, 40, 0}, none));
+    assert_false(me_margin_fits(&s, &(me_footprint){61, 0, 0}, none));
+    assert_false(me_margin_fits(&s, &(me_footprint){60, 41, 0}, none));
+    assert_true(
+        me_margin_fits(&s, &(me_footprint){61, 39, 0}, (me_margin){1, 0}));
     assert_false(
-        me_margin_fits(&s, &(me_footprint){60, 0}, (me_margin){-1, 9}));
-    assert_true(me_margin_fits(&s, &(me_footprint){60, 41}, (me_margin){0, 1}));
+        me_margin_fits(&s, &(me_footprint){60, 0, 0}, (me_margin){-1, 9}));
+    assert_true(
+        me_margin_fits(&s, &(me_footprint){60, 41, 0}, (me_margin){0, 1}));
     assert_false(
-        me_margin_fits(&s, &(me_footprint){9, 91}, (me_margin){9, -1}));
+        me_margin_fits(&s, &(me_footprint){9, 91, 0}, (me_margin){9, -1}));
     s.memory_limit_bytes = 0;
-    assert_true(me_margin_fits(&s, &(me_footprint){61, 39}, none));
+    assert_true(me_margin_fits(&s, &(me_footprint){61, 39, 0}, none));
     s.alloc_conf.garbage_collection_threshold = 0.5;
-    assert_false(me_margin_fits(&s, &(me_footprint){1, 1}, none));
+    assert_false(me_margin_fits(&s, &(me_footprint){1, 1, 0}, none));
 }
 
 int main(void)
