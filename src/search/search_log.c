@@ -77,7 +77,9 @@ me_status me_search_log_read(const char *path, me_diag *diag, me_str *text_out)
     if (stat(path, &about) != 0 && errno == ENOENT) {
         return ME_OK;
     }
-    return me_input_read(path, ME_INPUT_MAX_BYTES, diag, text_out);
+    const me_status status =
+        me_input_read(path, ME_INPUT_MAX_BYTES, diag, text_out);
+    return status == ME_ERR_IO ? ME_ERR_CONFIG : status;
 }
 
 static int compare_keys(const char *assignments, const char *schedule,

@@ -35,7 +35,7 @@ me_status me_search_digest_make(const me_config *job, const me_job_card *card,
  * Read what there is of a log, whole lines. Local.
  *
  * @param text_out  appended to; nothing of a file that is not there; the caller's
- * @return ME_OK; ME_ERR_IO, ME_ERR_NOMEM
+ * @return ME_OK; ME_ERR_CONFIG: it cannot be read; ME_ERR_NOMEM
  */
 me_status me_search_log_read(const char *path, me_diag *diag,
                              me_str *text_out) ME_MUST_CHECK;
