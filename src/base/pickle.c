@@ -171,7 +171,8 @@ static me_status append_value(machine *m, me_pickle_text *list, const value *v)
 
 static bool is_key(const value *key, const char *name)
 {
-    return !key->is_cut && strlen(name) == key->length &&
+    return !key->is_cut && name[0] == key->text[0] &&
+           strlen(name) == key->length &&
            memcmp(name, key->text, key->length) == 0;
 }
 
@@ -377,7 +378,6 @@ static me_status run(machine *m)
     me_status status = ME_OK;
     while (status == ME_OK && op.kind != ME_PICKLE_STOP) {
         status = me_pickle_next(&m->reader, m->diag, &op);
-        me_progress_reach(m->wanted->part, m->memo.n_bytes + m->reader.offset);
         if (status == ME_OK) {
             status = run_op(m, &op);
         }
@@ -391,8 +391,7 @@ static me_status run(machine *m)
 /** Look for what it shares, then make the texts. */
 static me_status read_pickle(machine *m, long first)
 {
-    me_status status =
-        me_pickle_memo_read(&m->memo, &m->reader, m->wanted->part, m->diag);
+    me_status status = me_pickle_memo_read(&m->memo, &m->reader, m->diag);
     if (status != ME_OK) {
         return status;
     }
@@ -402,11 +401,10 @@ static me_status read_pickle(machine *m, long first)
     }
     m->spool.file = tmpfile();
     m->spool.budget = m->memo.n_bytes * budget_factor + budget_base;
-    if (m->spool.file == NULL || fseek(m->reader.file, first, SEEK_SET) != 0) {
-        return say(m, ME_ERR_IO);
-    }
-    m->reader.offset = 0;
-    return run(m);
+    return m->spool.file == NULL ||
+                   me_pickle_begin_again(&m->reader, first) != ME_OK
+               ? say(m, ME_ERR_IO)
+               : run(m);
 }
 
 static void fini(machine *m)
@@ -427,7 +425,7 @@ me_status me_pickle_to_json(FILE *pickle, const char *name,
                             const me_pickle_wanted *wanted, me_diag *diag,
                             FILE **json_out)
 {
-    machine m = {.reader = {.file = pickle, .name = name},
+    machine m = {.reader = {.file = pickle, .name = name, .part = wanted->part},
                  .diag = diag,
                  .wanted = wanted};
     FILE *json = NULL;

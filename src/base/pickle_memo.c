@@ -75,13 +75,12 @@ static me_status count_before(me_pickle_memo *m, const char *name,
 }
 
 me_status me_pickle_memo_read(me_pickle_memo *memo, me_pickle_reader *reader,
-                              me_progress_part *part, me_diag *diag)
+                              me_diag *diag)
 {
     me_pickle_op op = {.kind = ME_PICKLE_NOTHING};
     me_status status = ME_OK;
     while (status == ME_OK && op.kind != ME_PICKLE_STOP) {
         status = me_pickle_next(reader, diag, &op);
-        me_progress_reach(part, reader->offset);
         if (status == ME_OK &&
             (op.kind == ME_PICKLE_GET || op.kind == ME_PICKLE_PUT ||
              op.kind == ME_PICKLE_MEMOIZE)) {

@@ -10,7 +10,6 @@
 #define MEMEST_BASE_PICKLE_MEMO_H
 
 #include "base/pickle_op.h"
-#include "base/progress.h"
 
 /** No place. */
 #define ME_PICKLE_NOT_ASKED UINT32_MAX
@@ -28,10 +27,8 @@ typedef struct me_pickle_memo {
 /** Read the pickle over to its end, and note what it asks for. The reader is
  *  one at the first byte.
  *
- *  @param part  of the reading; NULL: nobody looks
  *  @return ME_OK; ME_ERR_SYNTAX, ME_ERR_IO, ME_ERR_NOMEM */
 me_status me_pickle_memo_read(me_pickle_memo *memo, me_pickle_reader *reader,
-                              me_progress_part *part,
                               me_diag *diag) ME_MUST_CHECK;
 
 void me_pickle_memo_fini(me_pickle_memo *memo);

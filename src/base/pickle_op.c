@@ -4,10 +4,12 @@
 #include "base/pickle.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 enum {
+    PROTOCOL = 0x80, /**< the first operation */
     MIN_PROTOCOL = 2,
     MAX_PROTOCOL = 5
 };
@@ -24,7 +26,7 @@ typedef enum argument {
 
 /** An operation that is known. */
 typedef struct row {
-    unsigned char code;
+    bool is_known;
     unsigned char kind; /**< me_pickle_kind */
     unsigned char argument;
     unsigned char bytes;
@@ -32,42 +34,42 @@ typedef struct row {
     uint64_t number;     /**< of one without argument */
 } row;
 
-/** See pickletools.opcodes; the names stand there. */
-static const row rows[] = {
-    {0x80, ME_PICKLE_NOTHING, FIXED, 1, NULL, 0},
-    {0x95, ME_PICKLE_NOTHING, FIXED, 8, NULL, 0},
-    {'.', ME_PICKLE_STOP, NO_ARGUMENT, 0, NULL, 0},
-    {'(', ME_PICKLE_MARK, NO_ARGUMENT, 0, NULL, 0},
-    {'N', ME_PICKLE_LITERAL, NO_ARGUMENT, 0, "null", 0},
-    {0x88, ME_PICKLE_LITERAL, NO_ARGUMENT, 0, "true", 0},
-    {0x89, ME_PICKLE_LITERAL, NO_ARGUMENT, 0, "false", 0},
-    {'J', ME_PICKLE_LITERAL, SIGNED, 4, NULL, 0},
-    {'K', ME_PICKLE_LITERAL, FIXED, 1, NULL, 0},
-    {'M', ME_PICKLE_LITERAL, FIXED, 2, NULL, 0},
-    {0x8a, ME_PICKLE_LITERAL, COUNTED, 1, NULL, 0},
-    {0x8b, ME_PICKLE_LITERAL, COUNTED, 4, NULL, 0},
-    {'G', ME_PICKLE_LITERAL, FLOAT, 8, NULL, 0},
-    {'X', ME_PICKLE_STRING, TEXT, 4, NULL, 0},
-    {0x8c, ME_PICKLE_STRING, TEXT, 1, NULL, 0},
-    {0x8d, ME_PICKLE_STRING, TEXT, 8, NULL, 0},
-    {'T', ME_PICKLE_STRING, TEXT, 4, NULL, 0},
-    {'U', ME_PICKLE_STRING, TEXT, 1, NULL, 0},
-    {']', ME_PICKLE_LIST, NO_ARGUMENT, 0, NULL, 0},
-    {'}', ME_PICKLE_DICT, NO_ARGUMENT, 0, NULL, 0},
-    {'t', ME_PICKLE_TUPLE, NO_ARGUMENT, 0, NULL, 0},
-    {')', ME_PICKLE_TUPLE_N, NO_ARGUMENT, 0, NULL, 0},
-    {0x85, ME_PICKLE_TUPLE_N, NO_ARGUMENT, 0, NULL, 1},
-    {0x86, ME_PICKLE_TUPLE_N, NO_ARGUMENT, 0, NULL, 2},
-    {0x87, ME_PICKLE_TUPLE_N, NO_ARGUMENT, 0, NULL, 3},
-    {'a', ME_PICKLE_APPEND, NO_ARGUMENT, 0, NULL, 0},
-    {'e', ME_PICKLE_APPENDS, NO_ARGUMENT, 0, NULL, 0},
-    {'s', ME_PICKLE_SETITEM, NO_ARGUMENT, 0, NULL, 0},
-    {'u', ME_PICKLE_SETITEMS, NO_ARGUMENT, 0, NULL, 0},
-    {'h', ME_PICKLE_GET, FIXED, 1, NULL, 0},
-    {'j', ME_PICKLE_GET, FIXED, 4, NULL, 0},
-    {'q', ME_PICKLE_PUT, FIXED, 1, NULL, 0},
-    {'r', ME_PICKLE_PUT, FIXED, 4, NULL, 0},
-    {0x94, ME_PICKLE_MEMOIZE, NO_ARGUMENT, 0, NULL, 0},
+/** By their code, see pickletools.opcodes; the names stand there. */
+static const row rows[UCHAR_MAX + 1] = {
+    [PROTOCOL] = {true, ME_PICKLE_NOTHING, FIXED, 1, NULL, 0},
+    [0x95] = {true, ME_PICKLE_NOTHING, FIXED, 8, NULL, 0},
+    ['.'] = {true, ME_PICKLE_STOP, NO_ARGUMENT, 0, NULL, 0},
+    ['('] = {true, ME_PICKLE_MARK, NO_ARGUMENT, 0, NULL, 0},
+    ['N'] = {true, ME_PICKLE_LITERAL, NO_ARGUMENT, 0, "null", 0},
+    [0x88] = {true, ME_PICKLE_LITERAL, NO_ARGUMENT, 0, "true", 0},
+    [0x89] = {true, ME_PICKLE_LITERAL, NO_ARGUMENT, 0, "false", 0},
+    ['J'] = {true, ME_PICKLE_LITERAL, SIGNED, 4, NULL, 0},
+    ['K'] = {true, ME_PICKLE_LITERAL, FIXED, 1, NULL, 0},
+    ['M'] = {true, ME_PICKLE_LITERAL, FIXED, 2, NULL, 0},
+    [0x8a] = {true, ME_PICKLE_LITERAL, COUNTED, 1, NULL, 0},
+    [0x8b] = {true, ME_PICKLE_LITERAL, COUNTED, 4, NULL, 0},
+    ['G'] = {true, ME_PICKLE_LITERAL, FLOAT, 8, NULL, 0},
+    ['X'] = {true, ME_PICKLE_STRING, TEXT, 4, NULL, 0},
+    [0x8c] = {true, ME_PICKLE_STRING, TEXT, 1, NULL, 0},
+    [0x8d] = {true, ME_PICKLE_STRING, TEXT, 8, NULL, 0},
+    ['T'] = {true, ME_PICKLE_STRING, TEXT, 4, NULL, 0},
+    ['U'] = {true, ME_PICKLE_STRING, TEXT, 1, NULL, 0},
+    [']'] = {true, ME_PICKLE_LIST, NO_ARGUMENT, 0, NULL, 0},
+    ['}'] = {true, ME_PICKLE_DICT, NO_ARGUMENT, 0, NULL, 0},
+    ['t'] = {true, ME_PICKLE_TUPLE, NO_ARGUMENT, 0, NULL, 0},
+    [')'] = {true, ME_PICKLE_TUPLE_N, NO_ARGUMENT, 0, NULL, 0},
+    [0x85] = {true, ME_PICKLE_TUPLE_N, NO_ARGUMENT, 0, NULL, 1},
+    [0x86] = {true, ME_PICKLE_TUPLE_N, NO_ARGUMENT, 0, NULL, 2},
+    [0x87] = {true, ME_PICKLE_TUPLE_N, NO_ARGUMENT, 0, NULL, 3},
+    ['a'] = {true, ME_PICKLE_APPEND, NO_ARGUMENT, 0, NULL, 0},
+    ['e'] = {true, ME_PICKLE_APPENDS, NO_ARGUMENT, 0, NULL, 0},
+    ['s'] = {true, ME_PICKLE_SETITEM, NO_ARGUMENT, 0, NULL, 0},
+    ['u'] = {true, ME_PICKLE_SETITEMS, NO_ARGUMENT, 0, NULL, 0},
+    ['h'] = {true, ME_PICKLE_GET, FIXED, 1, NULL, 0},
+    ['j'] = {true, ME_PICKLE_GET, FIXED, 4, NULL, 0},
+    ['q'] = {true, ME_PICKLE_PUT, FIXED, 1, NULL, 0},
+    ['r'] = {true, ME_PICKLE_PUT, FIXED, 4, NULL, 0},
+    [0x94] = {true, ME_PICKLE_MEMOIZE, NO_ARGUMENT, 0, NULL, 0},
 };
 
 /** Those that look up or call something of Python's, for the message. */
@@ -117,12 +119,41 @@ static me_status cut_off(const me_pickle_reader *r, me_diag *diag)
                             r->offset);
 }
 
+/** More of the file. @return false: there is none */
+static bool refill(me_pickle_reader *r)
+{
+    r->next = 0;
+    r->n_buffered = fread(r->buffer, 1, sizeof r->buffer, r->file);
+    me_progress_reach(r->part, r->before + r->offset + r->n_buffered);
+    return r->n_buffered > 0;
+}
+
 static me_status read_bytes(me_pickle_reader *r, me_diag *diag, void *bytes,
                             size_t count)
 {
-    const size_t n = fread(bytes, 1, count, r->file);
-    r->offset += n;
-    return n == count ? ME_OK : cut_off(r, diag);
+    char *to = bytes;
+    while (count > 0) {
+        if (r->next == r->n_buffered && !refill(r)) {
+            return cut_off(r, diag);
+        }
+        const size_t left = r->n_buffered - r->next;
+        const size_t n = count < left ? count : left;
+        memcpy(to, r->buffer + r->next, n);
+        r->next += n;
+        r->offset += n;
+        to += n;
+        count -= n;
+    }
+    return ME_OK;
+}
+
+me_status me_pickle_begin_again(me_pickle_reader *reader, long first)
+{
+    reader->before += reader->offset;
+    reader->offset = 0;
+    reader->next = 0;
+    reader->n_buffered = 0;
+    return fseek(reader->file, first, SEEK_SET) == 0 ? ME_OK : ME_ERR_IO;
 }
 
 static me_status skip_bytes(me_pickle_reader *r, me_diag *diag, uint64_t count)
@@ -159,17 +190,29 @@ static uint64_t extend_sign(uint64_t number, size_t bytes)
     return is_negative && bits < 64 ? number | UINT64_MAX << bits : number;
 }
 
-static void set_number(me_pickle_op *op, uint64_t number)
+/** A number of two's complement in digits: half of what a snapshot has is one. */
+static void set_digits(me_pickle_op *op, uint64_t number)
 {
-    op->number = number;
-    op->length = (size_t)snprintf(op->text, sizeof op->text, "%" PRId64,
-                                  (int64_t)number);
+    char digits[24];
+    const bool is_negative = number >> 63 != 0;
+    uint64_t left = is_negative ? 0 - number : number;
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (is_negative) {
+        digits[--at] = '-';
+    }
+    op->length = sizeof digits - at;
+    memcpy(op->text, digits + at, op->length);
+    op->text[op->length] = '\0';
 }
 
 static me_status read_float(me_pickle_reader *r, me_diag *diag,
                             me_pickle_op *op)
 {
-    unsigned char bytes[sizeof(double)];
+    unsigned char bytes[sizeof(double)] = {0};
     uint64_t bits = 0;
     double number = 0;
     const me_status status = read_bytes(r, diag, bytes, sizeof bytes);
@@ -193,7 +236,7 @@ static me_status read_long(me_pickle_reader *r, me_diag *diag, uint64_t length,
     }
     uint64_t number = 0;
     const me_status status = read_number(r, diag, (size_t)length, &number);
-    set_number(op, extend_sign(number, (size_t)length));
+    set_digits(op, extend_sign(number, (size_t)length));
     return status;
 }
 
@@ -230,11 +273,14 @@ static me_status read_argument(me_pickle_reader *r, me_diag *diag,
     if (known->argument == TEXT) {
         return read_text(r, diag, number, op);
     }
-    set_number(op, known->argument == SIGNED ? extend_sign(number, known->bytes)
-                                             : number);
+    op->number = number;
     if (known->literal != NULL) {
         op->length = strlen(known->literal);
         memcpy(op->text, known->literal, op->length + 1);
+    } else if (known->kind == ME_PICKLE_LITERAL) {
+        set_digits(op, known->argument == SIGNED
+                           ? extend_sign(number, known->bytes)
+                           : number);
     }
     return ME_OK;
 }
@@ -259,12 +305,12 @@ me_status me_pickle_refuse_old(const char *head, size_t length,
 
 /** A pickle begins with its protocol, which stands nowhere else. */
 static me_status check_protocol(const me_pickle_reader *r, me_diag *diag,
-                                const row *known, const me_pickle_op *op)
+                                bool is_protocol, const me_pickle_op *op)
 {
-    if ((r->at == 0) != (known->code == rows[0].code)) {
+    if ((r->at == 0) != is_protocol) {
         return me_pickle_bad(r, diag, "the protocol stands at byte 0 alone");
     }
-    return known->code != rows[0].code ||
+    return !is_protocol ||
                    (op->number >= MIN_PROTOCOL && op->number <= MAX_PROTOCOL)
                ? ME_OK
                : me_pickle_bad(r, diag, "its protocol is not 2 to 5");
@@ -273,21 +319,23 @@ static me_status check_protocol(const me_pickle_reader *r, me_diag *diag,
 me_status me_pickle_next(me_pickle_reader *reader, me_diag *diag,
                          me_pickle_op *op_out)
 {
+    unsigned char code = 0;
     reader->at = reader->offset;
-    const int code = fgetc(reader->file);
-    if (code == EOF) {
-        return cut_off(reader, diag);
+    me_status status = read_bytes(reader, diag, &code, 1);
+    if (status != ME_OK) {
+        return status;
     }
-    reader->offset++;
-    size_t i = 0;
-    while (i < sizeof rows / sizeof rows[0] && rows[i].code != code) {
-        i++;
-    }
-    if (i == sizeof rows / sizeof rows[0]) {
+    const row *known = &rows[code];
+    if (!known->is_known) {
         return refuse(reader, diag, code);
     }
-    *op_out = (me_pickle_op){.kind = (me_pickle_kind)rows[i].kind};
-    const me_status status = read_argument(reader, diag, &rows[i], op_out);
-    return status == ME_OK ? check_protocol(reader, diag, &rows[i], op_out)
-                           : status;
+    op_out->kind = (me_pickle_kind)known->kind;
+    op_out->number = 0;
+    op_out->text[0] = '\0';
+    op_out->length = 0;
+    op_out->is_cut = false;
+    status = read_argument(reader, diag, known, op_out);
+    return status == ME_OK
+               ? check_protocol(reader, diag, code == PROTOCOL, op_out)
+               : status;
 }

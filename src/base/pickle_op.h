@@ -9,6 +9,7 @@
 #ifndef MEMEST_BASE_PICKLE_OP_H
 #define MEMEST_BASE_PICKLE_OP_H
 
+#include "base/progress.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -48,13 +49,23 @@ typedef struct me_pickle_op {
     bool is_cut;               /**< a string that is longer */
 } me_pickle_op;
 
-/** Where a reader is. */
+/** Where a reader is; it reads the file ahead. */
 typedef struct me_pickle_reader {
-    FILE *file;       /**< at the pickle's first byte */
-    const char *name; /**< what errors call it */
-    uint64_t offset;  /**< bytes that were read */
-    uint64_t at;      /**< where the last operation began */
+    FILE *file;             /**< at the pickle's first byte */
+    const char *name;       /**< what errors call it */
+    uint64_t offset;        /**< bytes of operations that were read */
+    uint64_t at;            /**< where the last operation began */
+    me_progress_part *part; /**< of the reading; NULL: nobody looks */
+    uint64_t before;        /**< bytes of readings before this one */
+    size_t next;            /**< byte of the buffer */
+    size_t n_buffered;
+    char buffer[1 << 14];
 } me_pickle_reader;
+
+/** Read from the first byte, at @p first of the file, once more. Local.
+ *  @return ME_OK, ME_ERR_IO */
+me_status me_pickle_begin_again(me_pickle_reader *reader,
+                                long first) ME_MUST_CHECK;
 
 /** A failure at the last operation. Local. @return ME_ERR_SYNTAX */
 me_status me_pickle_bad(const me_pickle_reader *reader, me_diag *diag,

@@ -117,8 +117,11 @@ static me_status read_frame(void *self, me_diag *diag,
         if (r->n_frames == 0) {
             r->t.category = me_trace_category(me_str_text(&r->frame_file));
         }
-        me_str_printf(&r->t.label, "%s%s (%s)", r->n_frames == 0 ? "" : " < ",
-                      me_str_text(&r->frame_name), base_name(&r->frame_file));
+        me_str_append(&r->t.label, r->n_frames == 0 ? "" : " < ");
+        me_str_append(&r->t.label, me_str_text(&r->frame_name));
+        me_str_append(&r->t.label, " (");
+        me_str_append(&r->t.label, base_name(&r->frame_file));
+        me_str_append(&r->t.label, ")");
         r->n_frames++;
     }
     return status;
