@@ -102,15 +102,9 @@ static me_status say_placeholders(const me_launch_words *words,
 static me_status name_line(const me_launch_words *words, me_status status,
                            me_diag *diag)
 {
-    static const char stray[] = "belongs to no flag: ";
-    const char *behind = strstr(diag->text, stray);
-    const char *flag = behind == NULL ? diag->text : behind + strlen(stray);
-    const bool is_value = behind != NULL ||
-                          strstr(diag->text, " has no value") != NULL ||
-                          strstr(diag->text, ": must be ") != NULL;
     me_str line = {0};
-    if (status != ME_ERR_NOMEM && is_value && strncmp(flag, "--", 2) == 0) {
-        append_line(words, flag, &line);
+    if (status != ME_ERR_NOMEM && strncmp(diag->flag, "--", 2) == 0) {
+        append_line(words, diag->flag, &line);
     }
     if (line.length > 0 && me_str_status(&line) == ME_OK) {
         status = me_fail_behind(diag, status, "%.240s", me_str_text(&line));
@@ -279,8 +273,7 @@ me_status me_job_read(const me_cli *cli, int32_t num_processes,
 /** What a job's file does not say is named with it. */
 static me_status name_file(const me_cli *cli, me_status status, me_diag *diag)
 {
-    return status != ME_ERR_CONFIG || cli->model == NULL ||
-                   strstr(diag->text, " is not given (") == NULL
+    return status != ME_ERR_CONFIG || cli->model == NULL || !diag->is_missing
                ? status
                : me_fail_of(diag, status, "%.200s", cli->model);
 }

@@ -19,6 +19,8 @@ static ME_PRINTF(5, 0) void fill(me_diag *diag, me_status status,
     (void)snprintf(diag->where, sizeof diag->where, "%s",
                    where == NULL ? "" : where);
     (void)vsnprintf(diag->text, sizeof diag->text, format, arguments);
+    diag->flag[0] = '\0';
+    diag->is_missing = false;
     me_text_clean(diag->where);
     me_text_clean(diag->text);
 }
@@ -42,6 +44,32 @@ me_status me_fail_at(me_diag *diag, me_status status, const char *where,
     return status;
 }
 
+me_status me_fail_flag(me_diag *diag, me_status status, const char *flag)
+{
+    if (diag != NULL) {
+        (void)snprintf(diag->flag, sizeof diag->flag, "%s", flag);
+    }
+    return status;
+}
+
+me_status me_fail_missing(me_diag *diag, me_status status)
+{
+    if (diag != NULL) {
+        diag->is_missing = true;
+    }
+    return status;
+}
+
+/** A text that another one is put into, of the same failure. */
+static ME_PRINTF(4, 0) void fill_again(me_diag *diag, me_status status,
+                                       const me_diag *found, const char *format,
+                                       va_list arguments)
+{
+    fill(diag, status, found->where, found->line, format, arguments);
+    (void)me_fail_flag(diag, status, found->flag);
+    diag->is_missing = found->is_missing;
+}
+
 me_status me_fail_of(me_diag *diag, me_status status, const char *format, ...)
 {
     if (diag == NULL) {
@@ -50,7 +78,7 @@ me_status me_fail_of(me_diag *diag, me_status status, const char *format, ...)
     const me_diag found = *diag;
     va_list arguments;
     va_start(arguments, format);
-    fill(diag, status, found.where, found.line, format, arguments);
+    fill_again(diag, status, &found, format, arguments);
     va_end(arguments);
     const size_t length = strlen(diag->text);
     (void)snprintf(diag->text + length, sizeof diag->text - length, ": %s",
@@ -67,7 +95,7 @@ me_status me_fail_behind(me_diag *diag, me_status status, const char *format,
     const me_diag found = *diag;
     va_list arguments;
     va_start(arguments, format);
-    fill(diag, status, found.where, found.line, format, arguments);
+    fill_again(diag, status, &found, format, arguments);
     va_end(arguments);
     const me_diag reason = *diag;
     const size_t taken = strlen(reason.text) + strlen(" ()");

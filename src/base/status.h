@@ -8,6 +8,8 @@
 #ifndef MEMEST_BASE_STATUS_H
 #define MEMEST_BASE_STATUS_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -35,7 +37,8 @@ typedef enum me_status {
 
 enum {
     ME_DIAG_TEXT = 512,
-    ME_DIAG_WHERE = 128
+    ME_DIAG_WHERE = 128,
+    ME_DIAG_FLAG = 96
 };
 
 /** Why a call failed. Owned by the caller; all zero means nothing failed. */
@@ -44,6 +47,8 @@ typedef struct me_diag {
     int line;                  /**< of the user's input, 0: no line */
     char where[ME_DIAG_WHERE]; /**< file of the user's input, "" if none */
     char text[ME_DIAG_TEXT];   /**< one line: what, value, what is right */
+    char flag[ME_DIAG_FLAG];   /**< whose value it is, "" if of none */
+    bool is_missing; /**< nothing gives a value that there has to be */
 } me_diag;
 
 #if defined(__GNUC__)
@@ -71,6 +76,14 @@ me_status me_fail(me_diag *diag, me_status status, const char *format, ...)
 me_status me_fail_at(me_diag *diag, me_status status, const char *where,
                      int line, const char *format, ...) ME_PRINTF(5, 6);
 
+/** Say of which flag of a launch a failure's value is, for who knows where the flag
+ *  stands. Local. @return @p status */
+me_status me_fail_flag(me_diag *diag, me_status status, const char *flag);
+
+/** Say that nothing gives a value that there has to be, for who knows which file
+ *  it could stand in. Local. @return @p status */
+me_status me_fail_missing(me_diag *diag, me_status status);
+
 enum {
     ME_DIAG_LINE = ME_DIAG_WHERE + ME_DIAG_TEXT + 16
 };
@@ -79,7 +92,7 @@ enum {
  * Say before the text of a failure what its value was given by, where whoever
  * found it could not know: `x.cfg:3: MEMEST_SITE: …`. Local.
  *
- * @param diag    of the failure, whose place stays; may be NULL
+ * @param diag    of the failure, whose place and flag stay; may be NULL
  * @param status  of the failure
  * @param format  printf format of the flag, option or variable
  * @return @p status
@@ -91,7 +104,7 @@ me_status me_fail_of(me_diag *diag, me_status status, const char *format, ...)
  * Say behind the text of a failure, in parentheses, what led to it; a text that has
  * no room beside that is cut. Local.
  *
- * @param diag    of the failure, whose place stays; may be NULL
+ * @param diag    of the failure, whose place and flag stay; may be NULL
  * @param status  of the failure
  * @param format  printf format of the reason
  * @return @p status

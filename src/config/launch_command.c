@@ -258,8 +258,11 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
     }
     const int n_words = attached != NULL ? 1 : 1 + option->n_values;
     if (n_words > w->argc - w->at) {
-        return me_fail(w->diag, ME_ERR_SYNTAX, "%.60s of %.60s has no value",
-                       word, program);
+        return me_fail_flag(w->diag,
+                            me_fail(w->diag, ME_ERR_SYNTAX,
+                                    "%.60s of %.60s has no value", word,
+                                    program),
+                            word);
     }
     *is_module_out = option->use == ME_WRAPPER_MODULE;
     const char *const *values =

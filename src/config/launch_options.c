@@ -136,7 +136,10 @@ me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
     } else if (strcmp(value, "gpu") == 0 || strcmp(value, "auto") == 0) {
         hint = "; give the number of GPUs of a node";
     }
-    return me_fail(diag, ME_ERR_CONFIG,
-                   "%.60s %.60s: must be a whole number from 1 to %d%s", name,
-                   value, 1 << 24, hint);
+    return me_fail_flag(
+        diag,
+        me_fail(diag, ME_ERR_CONFIG,
+                "%.60s %.60s: must be a whole number from 1 to %d%s", name,
+                value, 1 << 24, hint),
+        name);
 }

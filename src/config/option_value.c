@@ -120,6 +120,7 @@ static me_status refuse(const me_option *option, const char *value,
                             "%s %.80s: must be %s", origin->name,
                             origin->value == NULL ? value : origin->value,
                             me_str_text(&range));
+        status = me_fail_flag(diag, status, origin->name);
     } else if (status == ME_OK) {
         status = me_fail_at(diag, ME_ERR_CONFIG, origin->file, origin->line,
                             "%s = %.80s: must be %s", option->name, value,

@@ -307,13 +307,14 @@ static me_status check_number(size_t i, const me_flag_uses *uses, me_diag *diag)
         return ME_OK;
     }
     const me_flag_use *use = me_flag_use_find(uses, numbers[i].flag);
-    return is_related(value, numbers[i].relation, to)
-               ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG, "%s %.80s: must be %s %s%s%g",
-                         numbers[i].flag,
-                         use->word == NULL ? use->values[0] : use->word,
-                         relation_texts[numbers[i].relation], other,
-                         has_other ? ", " : "", to);
+    if (is_related(value, numbers[i].relation, to)) {
+        return ME_OK;
+    }
+    const me_status status = me_fail(
+        diag, ME_ERR_CONFIG, "%s %.80s: must be %s %s%s%g", use->name,
+        use->word == NULL ? use->values[0] : use->word,
+        relation_texts[numbers[i].relation], other, has_other ? ", " : "", to);
+    return me_fail_flag(diag, status, use->name);
 }
 
 /** --no-rope-freq is a period that divides the layers, or a list of them. */
@@ -327,25 +328,28 @@ static me_status check_rope_layers(const me_flag_uses *uses, me_diag *diag)
         return ME_OK;
     }
     const uint64_t n_layers = (uint64_t)layers;
+    me_status status = ME_OK;
     if (me_parse_u64(use->values[0], &period) == ME_OK) {
-        return period == 0 || n_layers % period == 0
-                   ? ME_OK
-                   : me_fail(diag, ME_ERR_CONFIG,
-                             "--no-rope-freq %.40s: must divide --num-layers "
-                             "%d",
-                             use->values[0], (int)n_layers);
+        if (period == 0 || n_layers % period == 0) {
+            return ME_OK;
+        }
+        status = me_fail(diag, ME_ERR_CONFIG,
+                         "--no-rope-freq %.40s: must divide --num-layers %d",
+                         use->values[0], (int)n_layers);
+        return me_fail_flag(diag, status, use->name);
     }
     bool *of_layers = me_alloc(n_layers, sizeof *of_layers, "rope.layers");
-    me_status status = of_layers == NULL ? ME_ERR_NOMEM
-                                         : me_moe_layers_read(use->values[0],
-                                                              (int32_t)n_layers,
-                                                              NULL, of_layers);
+    status = of_layers == NULL
+                 ? ME_ERR_NOMEM
+                 : me_moe_layers_read(use->values[0], (int32_t)n_layers, NULL,
+                                      of_layers);
     me_free(of_layers);
     if (status != ME_OK) {
         status = me_fail(diag, status,
                          "--no-rope-freq %.40s: must be a period, or a list "
                          "with a 0 or a 1 for each of the %d layers",
                          use->values[0], (int)n_layers);
+        status = me_fail_flag(diag, status, use->name);
     }
     return status;
 }
@@ -360,9 +364,13 @@ static me_status check_shard_count(const me_flag_use *use,
     return flag == NULL || (me_parse_u64(use->values[0], &shards) == ME_OK &&
                             shards > 0 && shards % me_max_u64(ranks, 1) == 0)
                ? ME_OK
-               : me_fail(diag, ME_ERR_CONFIG,
-                         "%s %.40s: must be a multiple of %s, %llu", use->name,
-                         use->values[0], flag, (unsigned long long)ranks);
+               : me_fail_flag(
+                     diag,
+                     me_fail(diag, ME_ERR_CONFIG,
+                             "%s %.40s: must be a multiple of %s, %llu",
+                             use->name, use->values[0], flag,
+                             (unsigned long long)ranks),
+                     use->name);
 }
 
 static me_status check_shards(const me_flag_uses *uses, me_diag *diag)

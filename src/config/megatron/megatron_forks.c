@@ -48,6 +48,7 @@ static me_status settle_blocks(me_config *config, const me_flag_uses *uses,
                          "--pipeline-model-parallel-blocks %.80s: must be "
                          "layers of each stage, with commas between them",
                          use->values[0]);
+        status = me_fail_flag(diag, status, use->name);
     } else {
         status = me_config_set(config, "parallel.pipeline_layout",
                                me_str_text(&layout), diag);

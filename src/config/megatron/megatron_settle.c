@@ -106,17 +106,17 @@ static me_status settle_batches(me_config *config, const me_flag_uses *uses,
     if (use == NULL) {
         return ME_OK;
     }
-    if (!read_steps(use->values[0], &most, &least)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--step-batch-size-schedule %.80s: must be "
-                       "THRESHOLD:SIZE, several with blanks between them",
-                       use->values[0]);
-    }
-    if (least >= (double)me_max_u64(config->model.seq_length, 1)) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "--step-batch-size-schedule %.80s: must begin with a "
-                       "threshold of 0",
-                       use->values[0]);
+    const char *right =
+        !read_steps(use->values[0], &most, &least)
+            ? "be THRESHOLD:SIZE, several with blanks between them"
+        : least >= (double)me_max_u64(config->model.seq_length, 1)
+            ? "begin with a threshold of 0"
+            : NULL;
+    if (right != NULL) {
+        const me_status status = me_fail(
+            diag, ME_ERR_CONFIG, "--step-batch-size-schedule %.80s: must %s",
+            use->values[0], right);
+        return me_fail_flag(diag, status, use->name);
     }
     char text[24];
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)most);

@@ -39,10 +39,11 @@ static me_status check_required(const me_config *config, me_diag *diag)
 
     for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
         if (required[i].value == 0) {
-            return me_fail(diag, ME_ERR_CONFIG,
-                           "%s is not given (in a launch command %s), nor by "
-                           "--set",
-                           required[i].option, required[i].flag);
+            return me_fail_missing(
+                diag, me_fail(diag, ME_ERR_CONFIG,
+                              "%s is not given (in a launch command %s), nor "
+                              "by --set",
+                              required[i].option, required[i].flag));
         }
     }
     return ME_OK;
