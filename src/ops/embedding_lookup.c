@@ -125,6 +125,7 @@ me_tensor *me_embedding(me_engine *e, me_tensor *indices, me_tensor *weight)
     }
     me_tensor *y = me_kernel(e, &embedding_op, ME_TENSORS(weight, indices),
                              (me_dtype)weight->dtype, shape);
+    me_fill_resized(e, me_dtype_bytes((me_dtype)weight->dtype));
     return me_output(e, node, y);
 }
 

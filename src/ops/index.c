@@ -110,7 +110,9 @@ static me_tensor *picked(me_engine *e, const me_op *op, me_tensor *x,
 
 me_tensor *me_index_select(me_engine *e, me_tensor *x, me_tensor *index)
 {
-    return picked(e, &index_select_op, x, index);
+    me_tensor *y = picked(e, &index_select_op, x, index);
+    me_fill_resized(e, me_dtype_bytes((me_dtype)x->dtype));
+    return y;
 }
 
 me_tensor *me_select_chunks(me_engine *e, const me_tensor *x, int32_t dim,
@@ -120,8 +122,10 @@ me_tensor *me_select_chunks(me_engine *e, const me_tensor *x, int32_t dim,
     if (me_engine_is_ok(e)) {
         shape.dim[dim] = extent;
     }
-    return me_kernel(e, &index_select_op, ME_TENSORS(x), (me_dtype)x->dtype,
-                     shape);
+    me_tensor *y = me_kernel(e, &index_select_op, ME_TENSORS(x),
+                             (me_dtype)x->dtype, shape);
+    me_fill_resized(e, me_dtype_bytes((me_dtype)x->dtype));
+    return y;
 }
 
 static void index_backward(me_engine *e, me_node *node, me_tensor *const *gy,
@@ -208,6 +212,7 @@ me_tensor *me_masked_select(me_engine *e, me_tensor *x, const me_tensor *mask,
     me_tensor *found = me_nonzero(e, me_numel(x), selected);
     me_tensor *y = me_kernel(e, &masked_select_op, ME_TENSORS(x),
                              (me_dtype)x->dtype, ME_SHAPE(selected));
+    me_fill_resized(e, me_dtype_bytes((me_dtype)x->dtype));
     me_drop(e, found);
     return me_output(e, node, y);
 }

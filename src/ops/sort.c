@@ -191,6 +191,7 @@ me_tensor *me_nonzero(me_engine *e, uint64_t n, uint64_t selected)
                  n <= REDUCE_TILE ? 1 : me_round_up(4 * blocks, 256) + 255);
     me_tensor *found =
         me_empty(e, "nonzero", ME_DTYPE_INT64, ME_SHAPE(selected, 2));
+    me_fill_resized(e, 8);
     const uint64_t tiles = me_div_up(n, SELECT_TILE) + LOOK_BACK_PADDING;
     me_temporary(e, "cub.select",
                  me_size_add(me_round_up(me_size_mul(8, tiles), 256), 511));
