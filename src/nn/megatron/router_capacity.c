@@ -40,9 +40,11 @@ me_tensor *me_router_drop_tokens(const me_router *router, me_tensor *probs,
     const me_frame frame = me_enter(e);
     const uint64_t capacity = me_expert_capacity(config, me_dim(probs, 0));
     me_tensor *mask = capacity_mask(router, probs, *map, capacity);
-    me_tensor *kept = config->moe.pad_to_capacity
-                          ? mask
-                          : me_pointwise(e, "logical_and", *map, ME_DTYPE_BOOL);
+    me_tensor *kept = mask;
+    if (!config->moe.pad_to_capacity) {
+        kept = me_pointwise(e, "logical_and", *map, ME_DTYPE_BOOL);
+        me_fill_resized(e, 1);
+    }
     me_tensor *weights = me_mul(e, probs, kept); // (T, E)
     me_leave_with(e, frame, 2, (me_tensor *[]){weights, kept});
     *map = kept;

@@ -202,7 +202,17 @@ static me_tensor *window_mask(me_engine *e, uint64_t s)
     bools(e, "bitwise_and", s);
     me_drop(e, is_left);
     me_drop(e, is_not_right);
-    return me_leave(e, frame, bools(e, "logical_not", s));
+    me_tensor *mask = bools(e, "logical_not", s);
+    me_fill_resized(e, 1);
+    return me_leave(e, frame, mask);
+}
+
+/** `torch.logical_or(given, …)` with a mask that broadcasts to it. */
+static me_tensor *logical_or(me_engine *e, const me_tensor *given)
+{
+    me_tensor *mask = me_empty(e, "logical_or", ME_DTYPE_BOOL, given->shape);
+    me_fill_resized(e, 1);
+    return mask;
 }
 
 /** get_full_mask(): the window's mask, made anew in every layer, with what the
@@ -221,7 +231,7 @@ static me_tensor *full_mask(me_engine *e, uint64_t s, const me_tensor *given)
     integers(e, "swa_right", s, s);
     me_tensor *mask = window_mask(e, s);
     if (given != NULL) {
-        mask = me_empty(e, "logical_or", ME_DTYPE_BOOL, given->shape);
+        mask = logical_or(e, given);
     }
     return me_leave(e, frame, mask);
 }
@@ -272,9 +282,13 @@ static me_tensor *torch_softmax(me_nn *nn, me_tensor *scores,
     const me_frame frame = me_enter(e);
     const me_dtype dtype = (me_dtype)scores->dtype;
     me_tensor *input = me_cast(e, scores, ME_DTYPE_FLOAT32);
+    if (nn->config->model.query_key_layer_scaling &&
+        dtype == ME_DTYPE_FLOAT16) {
+        input = me_rebind(e, input, me_mul_number(e, input));
+    }
     if (is_causal) {
         (void)me_te_causal_mask(nn, me_dim(scores, 3));
-        mask = me_empty(e, "logical_or", ME_DTYPE_BOOL, mask->shape);
+        mask = logical_or(e, mask);
     }
     me_masked_fill_in_place(e, input, mask);
     me_name_last(e, input); // as mask_output
