@@ -27,10 +27,8 @@ const me_flag_rule me_flags_no_effect[] = {
      "--log-memory-interval:i --log-device-memory-used "
      "--log-world-size-to-tensorboard",
      .note = "numbers of the host or scalars that are there"},
-    {"--timing-log-level:0|1|2 --timing-log-option:max|minmax|all "
-     "--no-barrier-with-level-1-timing",
-     .note = "timers: events, barriers of a byte and a number a rank between "
-             "steps"},
+    {"--timing-log-option:max|minmax|all",
+     .note = "what is printed of a number a rank"},
     {"--tensorboard-dir:s --tensorboard-log-interval:i "
      "--tensorboard-queue-size:i --wandb-project:s --wandb-exp-name:s "
      "--wandb-save-dir:s --wandb-entity:s --logging-level:i --no-one-logger "

@@ -8,6 +8,7 @@
 
 enum {
     TIMER_BYTES = 4,       /**< of each rank: a float32 */
+    LEVEL_TIMERS = 12,     /**< training_log()'s timers_to_log, of each level */
     STARTUP_TIMERS = 10,   /**< pretrain()'s startup_timers */
     DATALOADER_TIMERS = 2, /**< set-up of the model, and of the data */
     DATASET_FLAGS_BYTES = 24
@@ -52,6 +53,14 @@ void me_barriers(me_trainer *t, int n)
 {
     for (int i = 0; i < n; i++) {
         barrier(t);
+    }
+}
+
+void me_start_timers(me_trainer *t, int n)
+{
+    if (t->config->train.timing_log_level > 0 &&
+        t->config->train.barrier_with_level_1_timing) {
+        me_barriers(t, n);
     }
 }
 
@@ -407,4 +416,8 @@ void me_log_iteration(me_trainer *t, bool is_skipped)
         }
     }
     me_reset_mtp_totals(t);
+    if (t->config->train.timing_log_level > 0) {
+        me_gather_timers(t, LEVEL_TIMERS *
+                                (uint64_t)t->config->train.timing_log_level);
+    }
 }

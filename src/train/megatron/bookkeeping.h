@@ -16,6 +16,9 @@ struct me_trainer;
 me_tensor *me_keep_scalar(me_engine *e, const char *op, uint64_t bytes);
 /** torch.distributed.barrier() @p n times. */
 void me_barriers(struct me_trainer *t, int n);
+/** Starts @p n timers of log level 1, one after the other, where the job has
+ *  such: each has a barrier (core/timers.py). */
+void me_start_timers(struct me_trainer *t, int n);
 /** From `initialized` to the first parameter. */
 void me_start_up(struct me_trainer *t);
 

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "tensor/launch.h"
+#include "train/megatron/bookkeeping.h"
 #include "train/megatron/trainer.h"
 
 bool me_gradient_is_partial(const me_trainer *t, const me_parameter *p)
@@ -151,13 +152,16 @@ void me_finalize_model_grads(me_trainer *t)
     const me_phase phase = me_phase_set(e, ME_PHASE_GRADIENT_REDUCTION);
     me_point(e, "finalize_begin");
     me_launch_tell(e, (me_launch){.kind = ME_LAUNCH_OPTIMIZER});
+    me_start_timers(t, 1);
     for (int32_t c = 0; c < t->spec->n_chunks; c++) {
         me_finish_grad_sync(t, c);
     }
     me_launch_stream_waits(e); // finish_grad_sync()
+    me_start_timers(t, 2);     // conditional embeddings, which there are none of
     if (t->config->parallel.tensor > 1) {
         reduce_partial_gradients(t);
     }
+    me_start_timers(t, 1);
     reduce_embedding_gradients(t);
     reduce_stage_copies(t);
     update_expert_bias(t);

@@ -384,6 +384,14 @@ static void gather_parameters(me_trainer *t, const me_optimizer *o)
     }
 }
 
+/** Does a step end with the parameters of all, rather than a forward fetch them? */
+static bool waits_for_parameters(const me_trainer *t)
+{
+    return t->config->parallel.megatron_fsdp ||
+           (me_config_scatters_gradients(t->config) &&
+            !t->config->optimizer.overlap_param_gather);
+}
+
 /** The gradients are ready and no step is skipped. */
 static void step_all(me_trainer *t, int count)
 {
@@ -392,13 +400,16 @@ static void step_all(me_trainer *t, int count)
         me_count_zeros(t, count);
     }
     for (int i = 0; i < count; i++) {
+        me_start_timers(t, 1);
         if (t->config->optimizer.cpu_offload) {
             me_hybrid_step(t, &t->optimizers[i]);
         } else {
             me_optimizer_step_groups(t, &t->optimizers[i]);
         }
         t->optimizers[i].has_stepped = true;
+        me_start_timers(t, is_mixed(t) ? 1 : 0);
         copy_to_model(t, &t->optimizers[i]);
+        me_start_timers(t, waits_for_parameters(t) ? 1 : 0);
         gather_parameters(t, &t->optimizers[i]);
     }
     me_layer_wise_gather(t);
@@ -415,8 +426,10 @@ bool me_optimizer_step(me_trainer *t)
     const int count = count_used(t);
     me_point(e, "optimizer_begin");
     for (int i = 0; i < count; i++) {
+        me_start_timers(t, 1);
         copy_gradients(t, &t->optimizers[i]);
         if (has_scaler(t, &t->optimizers[i])) {
+            me_start_timers(t, 1);
             unscale(t, &t->optimizers[i]);
         }
     }

@@ -115,9 +115,11 @@ static void train_step(me_trainer *t)
     t->n_reports = 0;
     me_zero_grad_buffer(t);
     me_optimizer_zero_grad(t);
+    me_start_timers(t, 1);
     forward_backward(t);
     me_temporary(e, "rerun_state_machine", 4);
     empty_cache(t, 1);
+    me_start_timers(t, 1);
     const bool has_stepped = me_optimizer_step(t);
     clip_qk(t);
     empty_cache(t, 2);
