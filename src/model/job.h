@@ -65,6 +65,8 @@ typedef struct me_model_config {
     double attention_dropout;
     double hidden_dropout;
     bool attention_softmax_in_fp32;
+    bool query_key_layer_scaling; /**< scores are divided by a layer's number,
+                                       and multiplied before their softmax */
     me_softmax_type softmax_type;
     double activation_clamp_value;   /**< of gated units' halves; 0: none */
     uint64_t yarn_positions;         /**< of yarn's tables */

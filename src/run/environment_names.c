@@ -31,16 +31,6 @@ static bool is_attention_backend(const me_config *config, const char *name,
     return false;
 }
 
-/** @name What a variable is about, a job has not
- *  @{ */
-static bool is_without_te(const me_config *config, const char *name,
-                          const char *value)
-{
-    (void)name;
-    (void)value;
-    return config->impl.transformer != ME_TRANSFORMER_ENGINE;
-}
-
 static bool is_without_fp8(const me_config *config, const char *name,
                            const char *value)
 {
@@ -195,9 +185,8 @@ NO_EFFECT("NVTE_DPA_FP8* NVTE_FP8_DPA_BWD NVTE_UnfusedDPA_Emulate_FP8",
 NO_EFFECT("NVTE_ALLOW_UNSAFE_PICKLE_EXTRA_STATE",
     "how a checkpoint's extra states are read"),
 NO_EFFECT("NVTE_JAX_*", "of JAX only"),
-{"NVTE_APPLY_QK_LAYER_SCALING", "0", ME_VARIABLE_NOT_MODELLED,
-    "Megatron-LM stops without --apply-query-key-layer-scaling",
-    ME_EITHER(SMALL), is_without_te, NULL},
+ASKED("NVTE_APPLY_QK_LAYER_SCALING",
+    "what --apply-query-key-layer-scaling asks for"),
 {"NVTE_BACKWARD_OVERRIDE", NULL, ME_VARIABLE_NOT_MODELLED,
     "FP8's backward takes inputs that are kept in another form",
     ME_HIGHER(MUCH), is_without_fp8, NULL},

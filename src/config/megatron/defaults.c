@@ -122,11 +122,29 @@ static me_status assume_installed(me_config *config, me_diag *diag)
     return status == ME_OK ? assume_softmax_kernel(config, diag) : status;
 }
 
+/** TEDotProductAttention stops where the variable that Transformer Engine reads
+ *  does not say what the flag says. */
+static me_status assume_layer_scaling(me_config *config, me_diag *diag)
+{
+    static const char name[] = "NVTE_APPLY_QK_LAYER_SCALING";
+    return config->model.query_key_layer_scaling &&
+                   config->impl.transformer != ME_TRANSFORMER_LOCAL &&
+                   me_config_variable(config, name) == NULL
+               ? me_config_assume(config, diag,
+                                  "%s=1 is set, without which Megatron-LM "
+                                  "stops at --apply-query-key-layer-scaling",
+                                  name)
+               : ME_OK;
+}
+
 me_status me_config_assume_defaults(me_config *config, me_diag *diag)
 {
     me_status status = assume_dtype(config, diag);
     if (status == ME_OK) {
         status = assume_implementation(config, diag);
+    }
+    if (status == ME_OK) {
+        status = assume_layer_scaling(config, diag);
     }
     return status == ME_OK ? assume_installed(config, diag) : status;
 }

@@ -92,6 +92,8 @@ const me_flag_rule me_flags_modelled[] = {
     {"--timing-log-level:0|1|2", .option = "train.timing_log_level"},
     {"--no-barrier-with-level-1-timing",
      .option = "train.barrier_with_level_1_timing", .constant = "false"},
+    {"--apply-query-key-layer-scaling",
+     .option = "model.query_key_layer_scaling", .constant = "true"},
     {"--num-experts:i", .option = "moe.num_experts", .neutral = "0"},
     {"--moe-router-topk:i", .option = "moe.router_topk",
      .needs = "--num-experts"},

@@ -7,11 +7,6 @@
  * model/effect.h. */
 /** clang-format off */
 const me_flag_rule me_flags_not_modelled[] = {
-    {"--apply-query-key-layer-scaling",
-     .option = "model.attention_softmax_in_fp32", .constant = "true",
-     .note = "a temporary of the scaling, one layer's scores; float32 "
-             "softmax is estimated",
-     .effect = ME_HIGHER(SOME)},
     {"--fp32-residual-connection", .option = "model.fp32_residual_connection",
      .constant = "true", .note = "the float32 residual stream is not modelled",
      .effect = ME_HIGHER(ANY)},

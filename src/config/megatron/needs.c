@@ -181,6 +181,8 @@ const me_option_need me_megatron_needs[] = {
      "model.position_embedding_type = rope"},
     {"model.attention_softmax_in_fp32", has_unfused_attention,
      "impl.core_attention = unfused"},
+    {"model.query_key_layer_scaling", has_unfused_attention,
+     "impl.core_attention = unfused"},
     {"parallel.cp_comm_type", has_context, "parallel.context over 1"},
     {"parallel.cp_comm_layers", has_context, "parallel.context over 1"},
     {"parallel.tp_comm_", has_tp_overlap, "parallel.tp_comm_overlap"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/megatron/megatron_rules.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Whose modules a job's layers are, and what a job with Transformer Engine must
@@ -189,6 +190,23 @@ static me_status check_variables(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** TEDotProductAttention: Transformer Engine is told by a variable alone. */
+static me_status check_layer_scaling(const me_config *config, me_diag *diag)
+{
+    const char *given =
+        me_config_variable(config, "NVTE_APPLY_QK_LAYER_SCALING");
+    const bool is_asked = config->model.query_key_layer_scaling;
+    if (!uses_te(config) || given == NULL ||
+        is_asked == (strtol(given, NULL, 10) != 0)) {
+        return ME_OK;
+    }
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "NVTE_APPLY_QK_LAYER_SCALING=%.20s: Megatron-LM stops where "
+                   "this is not model.query_key_layer_scaling "
+                   "(--apply-query-key-layer-scaling): give both or neither",
+                   given);
+}
+
 /** apply_determinism_to_args() (megatron/training/determinism.py). */
 static me_status check_determinism(const me_config *config, me_diag *diag)
 {
@@ -251,5 +269,5 @@ static me_status check_activation(const me_config *config, me_diag *diag)
 
 me_rule *const me_te_rules[] = {
     check_version,     check_importable, check_op_fuser, check_activation,
-    check_determinism, check_variables,  NULL,
+    check_determinism, check_variables,  check_layer_scaling, NULL,
 };

@@ -39,9 +39,14 @@ static me_tensor *scale_mask_softmax(me_nn *nn, me_tensor *scores,
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
     const me_dtype dtype = scores->dtype;
-    const bool in_fp32 = dtype != ME_DTYPE_FLOAT32 &&
-                         nn->config->model.attention_softmax_in_fp32;
+    const bool is_scaled = nn->config->model.query_key_layer_scaling;
+    const bool in_fp32 =
+        dtype != ME_DTYPE_FLOAT32 &&
+        (is_scaled || nn->config->model.attention_softmax_in_fp32);
     me_tensor *input = in_fp32 ? me_cast(e, scores, ME_DTYPE_FLOAT32) : scores;
+    if (is_scaled) {
+        input = me_rebind_own(e, input, scores, me_mul_number(e, input));
+    }
     if (mask == NULL && me_dim(scores, 2) > 1) {
         mask = causal_mask(e, me_dim(scores, 2));
     }

@@ -288,7 +288,7 @@ static const char *const option_cases[][3] = {
     {"--disable-bias-linear", "model.add_bias_linear", "false"},
     {"--use-rotary-position-embeddings --position-embedding-type none",
      "model.position_embedding_type", "rope"},
-    {"--apply-query-key-layer-scaling", "model.attention_softmax_in_fp32",
+    {"--apply-query-key-layer-scaling", "model.query_key_layer_scaling",
      "true"},
     {"--recompute-activations --recompute-granularity full",
      "recompute.granularity", "selective"},
