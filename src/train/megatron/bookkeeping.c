@@ -320,8 +320,28 @@ static void reduce_router_loss(me_trainer *t, int loss, uint64_t n)
     }
 }
 
-/** MoEMetricsTracker._aggregate(): the mean of each loss over layers; the last
- *  loss's scaled vector lives until the next one exists. */
+/** `values`, of a loss: its vector scaled, in place of the loss's before it. */
+static me_tensor *scale_losses(me_engine *e, me_tensor *values, uint64_t n)
+{
+    me_tensor *scaled = me_scratch(e, "mul", 4 * n);
+    return values == NULL ? scaled : me_rebind(e, values, scaled);
+}
+
+/** MoEMetricsTracker._log_per_layer(). */
+static void log_each_layer(me_trainer *t, uint64_t n)
+{
+    me_engine *e = t->e;
+    const me_frame frame = me_enter(e);
+    me_tensor *values = NULL;
+    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
+        if (t->config->moe.tracks_loss[i]) {
+            values = scale_losses(e, values, n);
+        }
+    }
+    me_leave(e, frame, NULL);
+}
+
+/** MoEMetricsTracker._aggregate(): the mean of each loss over layers. */
 static void aggregate_router_losses(me_trainer *t, uint64_t n,
                                     me_tensor *means_out[ME_ROUTER_LOSSES])
 {
@@ -333,8 +353,7 @@ static void aggregate_router_losses(me_trainer *t, uint64_t n,
         if (!t->config->moe.tracks_loss[i]) {
             continue;
         }
-        me_tensor *scaled = me_scratch(e, "mul", 4 * n);
-        values = values == NULL ? scaled : me_rebind(e, values, scaled);
+        values = scale_losses(e, values, n);
         me_tensor *sum = me_scratch(e, "sum", 4);
         means_out[i] = me_retain(me_scratch(e, "div", 4));
         me_drop(e, sum);
@@ -364,10 +383,8 @@ static void log_router_losses(me_trainer *t)
     }
     me_tensor *means[ME_ROUTER_LOSSES];
     aggregate_router_losses(t, n, means);
-    for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
-        if (moe->tracks_loss[i] && moe->per_layer_logging) {
-            me_temporary(e, "mul", 4 * n);
-        }
+    if (moe->per_layer_logging) {
+        log_each_layer(t, n);
     }
     for (int i = 0; i < ME_ROUTER_LOSSES; i++) {
         if (means[i] != NULL && t->total_router_losses[i] == NULL) {
