@@ -142,6 +142,14 @@ void me_compiled_run_in_place(me_engine *e, me_compiled_kernel kernel,
     }
 }
 
+void me_compiled_run_updating(me_engine *e, me_compiled_kernel kernel,
+                              const me_tensor *input, const me_tensor *changed)
+{
+    if (me_engine_is_ok(e) && is_new(e, kernel, input)) {
+        time_kernel(e, kernel, changed, 2);
+    }
+}
+
 /** Versions are bits by which numbers a version takes for any; `strides` has
  *  the first numbers. */
 static bool has_version(const me_compiled *known, const uint64_t *numbers)

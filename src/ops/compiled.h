@@ -32,6 +32,7 @@ typedef enum me_compiled_kernel {
     ME_COMPILED_L2_NORM_BACKWARD,
     ME_COMPILED_BIAS_DROPOUT_ADD,
     ME_COMPILED_BIAS_DROPOUT_ADD_BACKWARD,
+    ME_COMPILED_ADD_IN_PLACE,
     ME_COMPILED_LOSS_TARGET,
     ME_COMPILED_LOSS_JOIN,
     ME_COMPILED_LOSS_EXP,
@@ -71,6 +72,11 @@ void me_compiled_run_rows(me_engine *e, me_compiled_kernel kernel,
  *  timed run gets a copy. */
 void me_compiled_run_in_place(me_engine *e, me_compiled_kernel kernel,
                               const me_tensor *changed);
+
+/** As that for a kernel that has @p changed twice, to read and to write, and so
+ *  gets two copies. */
+void me_compiled_run_updating(me_engine *e, me_compiled_kernel kernel,
+                              const me_tensor *input, const me_tensor *changed);
 
 /**
  * As me_compiled_run() for a function of sizes and numbers that torch.compile

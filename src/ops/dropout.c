@@ -172,5 +172,6 @@ me_tensor *me_fused_add_in_place(me_engine *e, me_tensor *x,
                                  me_tensor *residual)
 {
     me_op_launch(e, &fused_op, ME_TENSORS(x, residual), x);
+    me_compiled_run_updating(e, ME_COMPILED_ADD_IN_PLACE, residual, x);
     return x;
 }

@@ -28,8 +28,8 @@ me_tensor *me_fused_bias_dropout_add(me_engine *e, me_tensor *x,
                                      me_tensor *bias, me_tensor *residual,
                                      double p);
 
-/** The compiled `x.add_(residual)` of evaluation, which has no dropout. That it is
- *  timed at first, once for all of the job's life, is left out. @return @p x */
+/** The compiled `x.add_(residual)` of evaluation, which has no dropout.
+ *  @return @p x */
 me_tensor *me_fused_add_in_place(me_engine *e, me_tensor *x,
                                  me_tensor *residual);
 

@@ -390,11 +390,14 @@ me_tensor *me_clamp(me_engine *e, me_tensor *x, bool has_min)
     return me_output(e, node, unary(e, &clamp_op, x));
 }
 
-/** Compiled code lets go of what was saved before the gradients go. */
+/** Compiled code lets go of what was saved when its kernel has run, and so before
+ *  the gradients go. */
 static void compiled_activation_backward(me_engine *e, me_node *node,
+                                         me_compiled_kernel kernel,
                                          me_tensor *const *gy, me_tensor **gx)
 {
     activation_backward(e, node, gy, gx);
+    me_compiled_run(e, kernel, NULL);
     me_clear(e, &node->saved[0]);
 }
 
@@ -431,8 +434,8 @@ static const me_op compiled_gradient = {"CompiledFunctionBackward",
 static void squared_relu_backward(me_engine *e, me_node *node,
                                   me_tensor *const *gy, me_tensor **gx)
 {
-    compiled_activation_backward(e, node, gy, gx);
-    me_compiled_run(e, ME_COMPILED_SQUARED_RELU_BACKWARD, NULL);
+    compiled_activation_backward(e, node, ME_COMPILED_SQUARED_RELU_BACKWARD, gy,
+                                 gx);
 }
 
 static const me_op squared_relu_op =
@@ -450,8 +453,8 @@ me_tensor *me_squared_relu(me_engine *e, me_tensor *x)
 static void quick_gelu_backward(me_engine *e, me_node *node,
                                 me_tensor *const *gy, me_tensor **gx)
 {
-    compiled_activation_backward(e, node, gy, gx);
-    me_compiled_run(e, ME_COMPILED_QUICK_GELU_BACKWARD, NULL);
+    compiled_activation_backward(e, node, ME_COMPILED_QUICK_GELU_BACKWARD, gy,
+                                 gx);
 }
 
 static const me_op quick_gelu_op = ME_OP(

@@ -122,6 +122,25 @@ static void test_compiled__in_place_gets_copies(void **state)
     me_engine_destroy(e);
 }
 
+/* Copies of what is read and of what is written, which are one tensor. */
+static void test_compiled__updating_gets_two_copies(void **state)
+{
+    (void)state;
+    seen s = {0};
+    me_engine *e = make_engine(&s);
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_empty(e, "x", ME_DTYPE_FLOAT32, ME_SHAPE(10, 10));
+    for (int i = 0; i < 2; i++) {
+        me_compiled_run_updating(e, ME_COMPILED_ADD_IN_PLACE, x, x);
+    }
+    assert_int_equal(s.flushes, 2);
+    assert_int_equal(s.copies, 8);
+    assert_int_equal(s.live, 400);
+    assert_int_equal(s.peak, 400 + L2_CACHE + 2 * 400);
+    me_leave(e, frame, NULL);
+    me_engine_destroy(e);
+}
+
 /* A row that is new makes rows any, then so do columns; the second step makes the
  * step any, and nothing is new from then on. Of the three tensors that are written
  * two times a timing there are copies. */
@@ -234,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_compiled__tiles_have_six_configurations),
         cmocka_unit_test(test_compiled__other_strides_once_more),
         cmocka_unit_test(test_compiled__in_place_gets_copies),
+        cmocka_unit_test(test_compiled__updating_gets_two_copies),
         cmocka_unit_test(test_compiled__numbers_that_change),
         cmocka_unit_test(test_compiled__norms_of_parts),
         cmocka_unit_test(test_compiled__sums_bias_gradients_in_parts),
