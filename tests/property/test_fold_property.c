@@ -299,7 +299,10 @@ static const char *folding_changes_no_interleaved_job(me_random *random)
 
 static const char *folding_changes_no_turns(me_random *random)
 {
-    const job j = make_job_in_turns(random);
+    job j = make_job_in_turns(random);
+    if (me_random_in(random, 0, 1) == 0) {
+        set_limit(&files, &j, random);
+    }
     return check_job(&files, &j);
 }
 
