@@ -15,6 +15,14 @@ static const char *const mpi_sizes[] = {
     "JSM_NAMESPACE_SIZE",
 };
 
+bool me_launch_needs_number(const char *name)
+{
+    static const char *const numbers[] = {"WORLD_SIZE", "NPROC_PER_NODE",
+                                          "NNODES"};
+    return me_is_one_of(name, strlen(name), numbers,
+                        sizeof numbers / sizeof *numbers);
+}
+
 bool me_launch_alone_variable(me_launch_alone *alone, const char *name,
                               const char *value)
 {

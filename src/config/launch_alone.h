@@ -23,6 +23,9 @@ typedef struct me_launch_alone {
     const char *mpi_variable; /**< which says so, static; NULL: none */
 } me_launch_alone;
 
+/** Is it one whose reader stops, or has no ranks, where it is set and empty? */
+bool me_launch_needs_number(const char *name);
+
 /** Take a variable that a starter of MPI's sets for its processes; note one of
  *  Slurm's. @return false: it says no number by itself */
 bool me_launch_alone_variable(me_launch_alone *alone, const char *name,

@@ -202,14 +202,6 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
     return false;
 }
 
-bool me_launch_needs_number(const char *name)
-{
-    static const char *const numbers[] = {"WORLD_SIZE", "NPROC_PER_NODE",
-                                          "NNODES"};
-    return me_is_one_of(name, strlen(name), numbers,
-                        sizeof numbers / sizeof *numbers);
-}
-
 bool me_launch_says_ranks(const char *name)
 {
     me_launch_ranks ranks = {.gpus = {.count = 0}};

@@ -75,9 +75,6 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
  *  ms-swift takes them from? */
 bool me_launch_says_ranks(const char *name);
 
-/** Is it one whose reader stops, or has no ranks, where it is set and empty? */
-bool me_launch_needs_number(const char *name);
-
 /**
  * Take an option of a launcher that says ranks in another way than by a number.
  *

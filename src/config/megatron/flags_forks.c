@@ -242,9 +242,8 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
     {"--allgather-cp", .needs = "--context-parallel-size",
      .note = "context ranks whose keys and values are gathered",
      .effect = ME_EITHER(SOME)},
-    {"--loss-type:s",
-     .neutral = "policy_loss|sft_loss", .note = "a loss of one's own",
-     .effect = ME_EITHER(SOME)},
+    {"--loss-type:s", .neutral = "policy_loss|sft_loss",
+     .note = "a loss of one's own", .effect = ME_EITHER(SOME)},
     {"--custom-loss-function-path:s --custom-advantage-function-path:s "
      "--custom-tis-function-path:s --custom-pg-loss-reducer-function-path:s "
      "--use-rollout-entropy --get-mismatch-metrics",
