@@ -2,14 +2,10 @@
 #include "app/command_script.h"
 
 #include "app/exported.h"
-#include "app/launch_files.h"
+#include "app/launch_variables.h"
 #include "app/script_jobs.h"
 #include "app/script_words.h"
 #include "base/input.h"
-#include "base/parse.h"
-#include "config/hub_cache.h"
-#include "config/launch_ranks.h"
-#include "run/environment_names.h"
 #include "run/job_card.h"
 #include "script/carry.h"
 #include "script/script_run.h"
@@ -22,31 +18,6 @@ enum {
     ARENA_BYTES = 64 << 20
 };
 
-/** Variables of a launch that can matter to memory or to the ranks. One that is
- *  empty does not, unless it is a number of ranks that is missing. */
-static bool is_kept(const char *variable, me_arena *arena)
-{
-    const size_t length = strcspn(variable, "=");
-    if (me_launch_is_of_files(variable)) {
-        return false;
-    }
-    char *name = me_arena_strdup(arena, variable);
-    if (name == NULL || variable[length] == '\0') {
-        return false;
-    }
-    name[length] = '\0';
-    if (variable[length + 1] == '\0') {
-        return me_launch_needs_number(name);
-    }
-    const me_variable_rule *rule = me_variable_rule_find(name);
-    if (me_hub_is_variable(name)) { // what memest has itself need not be told
-        const char *own = getenv(name);
-        return own == NULL || strcmp(own, name + length + 1) != 0;
-    }
-    return me_launch_says_ranks(name) ||
-           (rule != NULL && rule->kind != ME_VARIABLE_NO_EFFECT);
-}
-
 static me_status make_words(const me_script_launch *launch, me_launch_words *to,
                             me_diag *diag)
 {
@@ -54,7 +25,7 @@ static me_status make_words(const me_script_launch *launch, me_launch_words *to,
     const char **argv = me_arena_alloc(to->arena, most + 1, sizeof *argv);
     to->argc = 0;
     for (int i = 0; argv != NULL && i < launch->n_variables; i++) {
-        if (is_kept(launch->variables[i], to->arena)) {
+        if (me_launch_variable_counts(launch->variables[i])) {
             argv[to->argc++] = me_arena_strdup(to->arena, launch->variables[i]);
         }
     }

@@ -26,26 +26,32 @@ static const char *folder_of(const me_script_launch *launch)
     return ".";
 }
 
-/** The value of `--flag=VALUE`, or the word. */
+/** The value of `--flag=VALUE`, or the word; of `@FILE` the file. */
 static const char *value_of(const char *word)
 {
     const char *equals = word[0] == '-' ? strchr(word, '=') : NULL;
-    return equals == NULL ? word : equals + 1;
+    const char *value = equals == NULL ? word : equals + 1;
+    return value + (value[0] == '@');
 }
 
-/** Is a name that of one thing in a folder, and of another in the other? */
+/** @return false: there is none */
+static bool find(const char *folder, const char *name, struct stat *out)
+{
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n > 0 && (size_t)n < sizeof path && stat(path, out) == 0;
+}
+
+/** Is a name that of one thing in a folder, and of another in the other, or of
+ *  nothing there? */
 static bool differs(const char *name, const char *folder, const char *other)
 {
     struct stat a;
     struct stat b;
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (n < 0 || (size_t)n >= sizeof path || stat(path, &a) != 0) {
-        return false;
-    }
-    n = snprintf(path, sizeof path, "%s/%s", other, name);
-    return n > 0 && (size_t)n < sizeof path && stat(path, &b) == 0 &&
-           (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
+    const bool is_here = find(folder, name, &a);
+    const bool is_there = find(other, name, &b);
+    return is_here != is_there ||
+           (is_here && (a.st_dev != b.st_dev || a.st_ino != b.st_ino));
 }
 
 bool me_launch_means_same(const me_script_launch *a, const me_script_launch *b)

@@ -2,6 +2,7 @@
 #include "app/script_jobs.h"
 
 #include "app/launch_files.h"
+#include "app/launch_variables.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/launch_command.h"
@@ -25,7 +26,8 @@ static bool is_same_job(const me_script_launch *a, const me_script_launch *b)
         N_OWN = sizeof own / sizeof *own
     };
 
-    bool is_same = a->argc == b->argc && me_launch_means_same(a, b);
+    bool is_same = a->argc == b->argc && me_launch_means_same(a, b) &&
+                   me_launch_variables_differ(a, b) == NULL;
     for (int i = 0; is_same && i < a->argc; i++) {
         const char *word = a->argv[i];
         const char *before = i == 0 ? "" : a->argv[i - 1];
@@ -97,6 +99,14 @@ static me_status refuse_many(const char *name,
     while (at < jobs[0]->argc && at < jobs[1]->argc &&
            strcmp(jobs[0]->argv[at], jobs[1]->argv[at]) == 0) {
         at++;
+    }
+    const char *variable = me_launch_variables_differ(jobs[0], jobs[1]);
+    if (at == jobs[0]->argc && at == jobs[1]->argc && variable != NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s launches %" PRIu32 " jobs: give --launch 1 to "
+                       "%" PRIu32 "; the first two have the same words, and "
+                       "one of them has %.80s",
+                       name, count, count, variable);
     }
     if (at == jobs[0]->argc && at == jobs[1]->argc) {
         return me_fail(diag, ME_ERR_CONFIG,

@@ -372,6 +372,7 @@ static int act(const char *name, int argc, char **argv, bool is_other)
         return is_other ? me_guise_start_own(name, argv)
                         : me_guise_nothing(argc, argv);
     case ME_GUISE_NOTHING:
+    case ME_GUISE_ELSEWHERE:
     case ME_GUISE_WRITE: break;
     }
     return me_guise_nothing(argc, argv);

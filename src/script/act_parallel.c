@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "script/act_private.h"
+#include "script/guise.h"
 #include "script/record.h"
 
 #include <fcntl.h>
@@ -425,8 +426,9 @@ static bool make_row(const parallel *p, uint64_t number, row *r)
     return rest == 0;
 }
 
-/** All commands. @return false: there was no memory for the words of a source */
-static bool append_commands(const parallel *p, me_str *text)
+/** All commands, up to COMMANDS_MAX. @return false: there was no memory for the
+ *  words of a source */
+static bool append_commands(const parallel *p, me_str *text, bool *is_cut_out)
 {
     const uint64_t step = p->n_args == 0 ? 1 : p->n_args;
     bool has_more = true;
@@ -446,7 +448,17 @@ static bool append_commands(const parallel *p, me_str *text)
             append_command(p, &r, text);
         }
     }
+    row next = {.number = 0};
+    *is_cut_out = has_more && make_row(p, COMMANDS_MAX * step, &next);
     return true;
+}
+
+static void say_cut(void)
+{
+    char text[64];
+    char *words[] = {text};
+    (void)snprintf(text, sizeof text, ME_GUISE_CUT " %d)", COMMANDS_MAX);
+    (void)me_guise_nothing(1, words);
 }
 
 int me_guise_parallel(int argc, char **argv)
@@ -456,7 +468,8 @@ int me_guise_parallel(int argc, char **argv)
     parallel p = {.end_of_line = '\n'};
     me_str text = {0};
     const bool is_read = read_command(&p, argc, argv);
-    const bool is_whole = is_read && append_commands(&p, &text);
+    bool is_cut = false;
+    const bool is_whole = is_read && append_commands(&p, &text, &is_cut);
     for (uint32_t i = 0; i < p.n_sources; i++) {
         me_words_fini(&p.sources[i].words);
     }
@@ -466,6 +479,9 @@ int me_guise_parallel(int argc, char **argv)
     if (!is_whole || me_str_status(&text) != ME_OK) {
         me_str_fini(&text);
         return 1;
+    }
+    if (is_cut) {
+        say_cut();
     }
     char *words[] = {bash, option, text.length == 0 ? option + 2 : text.text,
                      NULL};

@@ -30,6 +30,7 @@ static const me_guise rows[] = {
     {"sudo doas su runuser", ME_GUISE_AS, true},
     {"ssh pdsh clush pssh parallel-ssh tmux", ME_GUISE_REMOTE, true},
     {"parallel", ME_GUISE_PARALLEL, true},
+    {"dsh qsub", ME_GUISE_ELSEWHERE, false},
     {"sbatch salloc", ME_GUISE_SBATCH, false},
     {"sleep usleep clear reset tput stty sync", ME_GUISE_QUIET, false},
     {"nvidia-smi", ME_GUISE_CARDS, false},
@@ -56,13 +57,13 @@ static const me_guise rows[] = {
      "rpm dpkg snap scp sftp rsync rclone gsutil gcloud aws "
      "az azcopy s3cmd s5cmd mc hf huggingface-cli wandb tensorboard mlflow "
      "modelscope squeue sinfo sacct scancel sacctmgr sbcast sattach srun_cr "
-     "sprio sstat strigger qsub qstat qdel bjobs bkill helm "
+     "sprio sstat strigger qstat qdel bjobs bkill helm "
      "nvidia-cuda-mps-control nvidia-modprobe nvidia-persistenced dcgmi "
      "rocm-smi rocminfo npu-smi mthreads-gmi hy-smi ibstat ibstatus ibv_devinfo "
      "ibv_devices ip ifconfig ping nc ncat nslookup dig host telnet ss netstat "
      "lsof fuser kill killall pkill systemctl service crontab at mail sendmail "
      "notify-send mount umount fusermount modprobe sysctl swapoff swapon "
-     "dsh vim vi nano less more watch top "
+     "vim vi nano less more watch top "
      "htop lspci lsmod dmesg logger ulimit renice chroot unshare nsenter "
      "losetup reboot shutdown poweroff useradd usermod passwd pkexec dos2unix "
      "unzip zip",

@@ -23,13 +23,15 @@ typedef enum me_guise_kind {
     ME_GUISE_SBATCH,   /**< sbatch's script or salloc's command runs as in its
                             job */
     ME_GUISE_NOTHING,  /**< does nothing and succeeds */
-    ME_GUISE_QUIET,    /**< the same, and nobody needs to know */
-    ME_GUISE_CARDS,    /**< nvidia-smi: answers for the job's card */
-    ME_GUISE_HOSTS,    /**< scontrol: answers for the job's nodes */
-    ME_GUISE_HOSTNAME, /**< hostname: no address, since nothing can be asked */
-    ME_GUISE_SHELL,    /**< runs, of this machine */
-    ME_GUISE_WORK,     /**< only computes: runs, of this machine */
-    ME_GUISE_WRITE     /**< runs where what it writes vanishes, else nothing */
+    ME_GUISE_ELSEWHERE, /**< the same, of what starts a command of its words
+                             where nobody here sees it */
+    ME_GUISE_QUIET,     /**< the same, and nobody needs to know */
+    ME_GUISE_CARDS,     /**< nvidia-smi: answers for the job's card */
+    ME_GUISE_HOSTS,     /**< scontrol: answers for the job's nodes */
+    ME_GUISE_HOSTNAME,  /**< hostname: no address, since nothing can be asked */
+    ME_GUISE_SHELL,     /**< runs, of this machine */
+    ME_GUISE_WORK,      /**< only computes: runs, of this machine */
+    ME_GUISE_WRITE      /**< runs where what it writes vanishes, else nothing */
 } me_guise_kind;
 
 /** Some commands that are alike. */
@@ -54,5 +56,8 @@ bool me_guise_is_started(const char *word, const char *next);
 
 /** The last part of a path. */
 const char *me_guise_base(const char *word);
+
+/** Of GNU parallel's commands those that are too many, as what had no effect. */
+#define ME_GUISE_CUT "parallel (its commands behind the first"
 
 #endif /* MEMEST_SCRIPT_GUISE_H */

@@ -255,22 +255,29 @@ static me_status run_once(const me_script_order *order, me_fences fences,
     return status;
 }
 
+/** Does a command start others, which nobody saw? */
+static bool starts_others(me_guise_kind kind)
+{
+    return kind == ME_GUISE_UNKNOWN || kind == ME_GUISE_ELSEWHERE ||
+           kind == ME_GUISE_PARALLEL || kind == ME_GUISE_AROUND ||
+           kind == ME_GUISE_REMOTE;
+}
+
 /** A command that nobody knows, or that starts others where nobody sees them, with
  *  what trains among its words: the launcher of a site's own. @return its name's
  *  length, in @p nothing; 0: it is none */
-static int length_of_launcher(const char *nothing)
+static int length_of_launcher(const char *nothing, me_guise_kind *kind_out)
 {
     char name[64];
     const int length = (int)strcspn(nothing, " ");
     (void)snprintf(name, sizeof name, "%.*s", length, nothing);
-    const bool is_starter =
-        me_guise_find(name) == ME_GUISE_UNKNOWN ||
-        me_names_have("dsh parallel kubectl qsub", name, strlen(name));
-    return is_starter && (strstr(nothing, " python") != NULL ||
-                          strstr(nothing, " torchrun") != NULL ||
-                          strstr(nothing, ".py ") != NULL)
-               ? length
-               : 0;
+    *kind_out = me_guise_find(name);
+    const bool trains =
+        strstr(nothing, " torchrun") != NULL || strstr(nothing, ".py ") != NULL;
+    // an environment has a Python as well: `conda create python=3.10`
+    const bool has_python =
+        *kind_out != ME_GUISE_AROUND && strstr(nothing, " python") != NULL;
+    return starts_others(*kind_out) && (trains || has_python) ? length : 0;
 }
 
 /** The first of them, in words to put behind the reason. */
@@ -279,9 +286,11 @@ static void name_launcher(const me_script *script, char *text, size_t size)
     text[0] = '\0';
     for (uint32_t i = 0; text[0] == '\0' && i < script->n_nothings; i++) {
         const char *nothing = script->nothings[i];
-        const int length = length_of_launcher(nothing);
+        me_guise_kind kind = ME_GUISE_UNKNOWN;
+        const int length = length_of_launcher(nothing, &kind);
         if (length > 0) {
-            const bool is_known = strncmp(nothing, "parallel ", 9) == 0;
+            const bool is_known =
+                kind != ME_GUISE_UNKNOWN && kind != ME_GUISE_ELSEWHERE;
             (void)snprintf(text, size,
                            "; '%.*s' is %s: give the command behind it",
                            length < 60 ? length : 60, nothing,
@@ -345,8 +354,10 @@ static me_status check_end(const me_script_order *order, const me_listening *l,
     char launcher[160];
     const me_script *script = l->script;
     for (uint32_t i = 0; i < script->n_nothings; i++) {
-        me_log(ME_LOG_INFO, "%s: had no effect: %s", order->name,
-               script->nothings[i]);
+        const bool is_cut = strncmp(script->nothings[i], ME_GUISE_CUT,
+                                    sizeof ME_GUISE_CUT - 1) == 0;
+        me_log(is_cut ? ME_LOG_WARN : ME_LOG_INFO, "%s: had no effect: %s",
+               order->name, script->nothings[i]);
     }
     if (script->n_launches > 0) {
         return ME_OK;
