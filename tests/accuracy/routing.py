@@ -26,6 +26,8 @@ import sys
 # ones (fc2) in the file.
 LINEAR = re.compile(r"megatron/core/tensor_parallel/layers\.py:\d+:forward\|torch/amp/.*?"
                     r"\|megatron/core/tensor_parallel/layers\.py:(\d+):forward(\||$)")
+# What one expert's activation takes is between its two matrices.
+INSIDE = re.compile(r"/transformer/mlp\.py:\d+:forward\|.*/moe/experts\.py:")
 MOE = re.compile(r"/moe/(token_dispatcher|moe_utils|experts)\.py:")
 EXCHANGE = "tensor_parallel/mappings.py:"
 # The same with Transformer Engine: fc1 and fc2 of one expert after the other, and
@@ -165,12 +167,10 @@ class Job:
         return expand(frequency)[layer] == 1
 
 def expand(frequency):
-    """The numbers of Python's sum of lists, each times a number."""
-    numbers = []
-    for part in frequency.strip("()").replace(" ", "").split("+"):
-        one, _, times = part.partition("*")
-        numbers += [int(x) for x in one.strip("[]").split(",")] * int(times or 1)
-    return numbers
+    """The numbers of Python's sum of lists, each times a number, as Megatron-LM reads it."""
+    if not re.fullmatch(r"[][()*+,\d ]+", frequency):
+        sys.exit(f"--moe-layer-freq {frequency}: no list")
+    return eval(frequency, {"__builtins__": {}})
 
 
 def of_forwards(job, iterations, outputs):
@@ -210,6 +210,8 @@ def first_outputs(d, job):
         if action != "alloc":
             continue
         text = d["stacks"][stack]
+        if stack not in lines and INSIDE.search(text):
+            continue
         if stack not in lines:
             is_moe = bool(MOE.search(text))
             if is_moe or ELSEWHERE.search(text) or not (job.is_te or EXCHANGE in text):
@@ -466,6 +468,15 @@ def rows(d, iterations):
                 yield " ".join(map(str, [iteration, layer, microbatch, rank, *tokens]))
 
 
+def read(path):
+    """A recording; of its stacks the frames of Python."""
+    with gzip.open(path, "rt") as f:
+        d = json.load(f)
+    d["stacks"] = ["|".join(x for x in text.split("|") if not x.startswith("C:"))
+                   for text in d.get("stacks", [])]
+    return d
+
+
 def are_given(d):
     """Do the flags alone say how many rows a rank's experts get?"""
     args = d["args"]
@@ -499,8 +510,7 @@ def main(argv):
     ranks = []
     for name in sorted(os.listdir(folder)):
         if re.fullmatch(re.escape(case) + r"\.r\d+\.json\.gz", name):
-            with gzip.open(os.path.join(folder, name), "rt") as f:
-                ranks.append(json.load(f))
+            ranks.append(read(os.path.join(folder, name)))
     print("\n".join(lines(case, ranks, 16)))
     return 0 if ranks else 1
 
