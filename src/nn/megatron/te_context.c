@@ -108,13 +108,14 @@ static void heads_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         gx[i] = made[i];
     }
     me_te_exchange(&nn, ME_GROUP_CONTEXT, ME_TE_TO_ROWS, 3, gx);
+    for (int i = 0; i < 3; i++) {
+        me_drop(e, made[i]); // what the exchange gave has their names
+    }
     if (made[3] != NULL) {
         gx[3] = me_all_gather_first(e, nn.comm, ME_GROUP_CONTEXT, made[3]);
     }
-    for (int i = 0; i < 4; i++) {
-        me_drop(e, made[i]);
-    }
     me_drop(e, dout);
+    me_drop(e, made[3]);
 }
 
 static const me_op heads_op = {.node = "AttnFuncWithCPAndQKVOA2ABackward",
