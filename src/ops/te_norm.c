@@ -304,10 +304,8 @@ static void op_norm_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
     me_saved_clear_data(e, node, OP_NORM_MEAN);
     me_saved_clear_data(e, node, OP_NORM_RSTD);
-    gx[0] = me_te_op_view(e, gradients[0]);
-    gx[1] = gradients[1];
-    if (node->data.flag) {
-        gx[2] = gradients[2];
+    for (int i = 0; i < (node->data.flag ? 3 : 2); i++) {
+        gx[i] = me_te_op_view(e, gradients[i]);
     }
     me_drop(e, copy);
     const me_te_op_end *end = node->data.context;

@@ -58,26 +58,6 @@ static me_tensor *make_sum_for(me_engine *e, const me_node *next,
     return sum;
 }
 
-/** A second gradient for the same input. */
-static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
-                         me_tensor *gradient)
-{
-    me_tensor *first = *sum;
-    if (first == NULL) {
-        *sum = me_retain(gradient);
-        return;
-    }
-    me_storage_await(e, first->storage);
-    me_storage_await(e, gradient->storage);
-    const bool in_place = is_sum_in_place(e, next, first);
-    *sum = in_place ? me_retain(first) : make_sum_for(e, next, first, gradient);
-    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(first),
-                     3 * me_bytes(first));
-    me_op_tell(e, in_place ? &add_in_place : &add_kernel,
-               ME_TENSORS(first, gradient), ME_TENSORS(*sum));
-    me_release(e, first);
-}
-
 /** Where the gradients of the node's outputs are collected. */
 static me_tensor **awaited(me_engine *e, const me_node *node)
 {
@@ -105,19 +85,40 @@ static bool changes_stream(const me_node *node, const me_node *next)
                                   : is_on_side_stream(next);
 }
 
+/** InputBuffer::add(): the first gradient of an input moves to @p sum, which leaves
+ *  NULL; another is added, and stays where it is. */
+static void add_gradient(me_engine *e, const me_node *next, me_tensor **sum,
+                         me_tensor **gradient)
+{
+    me_tensor *first = *sum;
+    me_tell_device_query(e, *gradient);
+    if (first == NULL) {
+        *sum = *gradient;
+        *gradient = NULL;
+        return;
+    }
+    me_storage_await(e, first->storage);
+    me_storage_await(e, (*gradient)->storage);
+    const bool in_place = is_sum_in_place(e, next, first);
+    *sum =
+        in_place ? me_retain(first) : make_sum_for(e, next, first, *gradient);
+    me_launch_kernel(e, ME_KERNEL_ELEMENTWISE, me_numel(first),
+                     3 * me_bytes(first));
+    me_op_tell(e, in_place ? &add_in_place : &add_kernel,
+               ME_TENSORS(first, *gradient), ME_TENSORS(*sum));
+    me_release(e, first);
+}
+
+/** @param gradient  NULL: none */
 static void hand_on(me_engine *e, const me_run *r, const me_node *node,
-                    me_edge edge, me_tensor *gradient)
+                    me_edge edge, me_tensor **gradient)
 {
     me_node *next = edge.node;
-    if (gradient != NULL && changes_stream(node, next)) {
-        me_record_stream(gradient);
-    }
-    if (gradient != NULL) {
-        me_tensor *sum = awaited(e, next)[edge.output_nr];
-        me_tell_device_query(e, gradient); // InputBuffer::add()
-        add_gradient(e, next, &sum, gradient);
-        awaited(e, next)[edge.output_nr] = sum;
-        me_release(e, gradient);
+    if (gradient != NULL && *gradient != NULL) {
+        if (changes_stream(node, next)) {
+            me_record_stream(*gradient);
+        }
+        add_gradient(e, next, &awaited(e, next)[edge.output_nr], gradient);
     }
     if (--e->tape.slots[next->slot].dependencies == 0) {
         me_run_push(e, r, next);
@@ -278,12 +279,9 @@ static void hand_on_all(me_engine *e, const me_run *r, const me_node *node,
 {
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->edges[i].node != NULL) {
-            me_tensor *gradient = NULL;
-            if (me_needs(node, i) && is_awaited(e, r, node->edges[i].node)) {
-                gradient = gx[i];
-                gx[i] = NULL;
-            }
-            hand_on(e, r, node, node->edges[i], gradient);
+            const bool is_taken =
+                me_needs(node, i) && is_awaited(e, r, node->edges[i].node);
+            hand_on(e, r, node, node->edges[i], is_taken ? &gx[i] : NULL);
         }
     }
     for (uint32_t i = 0; i < node->n_inputs; i++) {
@@ -295,6 +293,7 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
 {
     exchange x;
     me_tensor *holders[ME_MAX_SAVED] = {NULL};
+    const uint8_t pass = me_pass_set(e, node->pass);
     tell_gradients(e, node);
     take_gradients(e, node, &x);
     me_module_switch(e, node->module);
@@ -325,6 +324,7 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
         me_node_release_saved(e, node);
     }
     hand_on_all(e, r, node, x.gx);
+    me_pass_set(e, pass);
 }
 
 /** A node of a partial run: hands its gradient out, runs, or neither. */
@@ -416,10 +416,10 @@ static void begin_at_roots(me_engine *e, const me_run *r,
 {
     for (uint32_t i = 0; i < request->n_roots; i++) {
         const me_edge *root = &request->roots[i];
-        me_tensor *sum = awaited(e, root->node)[root->output_nr];
-        me_tell_device_queries(e, request->gradients[i], 1);
-        add_gradient(e, root->node, &sum, request->gradients[i]);
-        awaited(e, root->node)[root->output_nr] = sum;
+        me_tensor *gradient = me_retain(request->gradients[i]);
+        add_gradient(e, root->node, &awaited(e, root->node)[root->output_nr],
+                     &gradient);
+        me_clear(e, &gradient);
     }
     for (uint32_t i = 0; i < request->n_roots; i++) {
         me_node *node = request->roots[i].node;

@@ -23,16 +23,21 @@ enum {
     SAVED_RSTD
 };
 
-/** Inputs that have gradients, of both functions; a layer without a norm has no
- *  parameters of one. */
+/** Inputs that have gradients, in the order in which these are handed on: of
+ *  _Linear weight and x, of _LayerNormLinear x, the norm's and the weight. */
 enum {
-    INPUT_X,
-    INPUT_NORM_WEIGHT,
-    INPUT_NORM_BIAS,
-    INPUT_WEIGHT,
+    PLAIN_WEIGHT,
+    PLAIN_X,
+    NORMED_X = 0, /* behind it those of the norm */
+    NORMED_WEIGHT = 3,
     INPUT_BIAS,
     INPUT_COUNT
 };
+
+static uint32_t weight_input(const me_linear *linear)
+{
+    return linear->norm_weight == NULL ? PLAIN_WEIGHT : NORMED_WEIGHT;
+}
 
 static const me_usage both = {true, true};
 static const me_usage rows_alone = {true, false};
@@ -120,12 +125,14 @@ static me_tensor *multiply(me_nn *nn, const me_linear *linear,
 static me_node *record(me_nn *nn, const me_op *op, const me_linear *linear,
                        me_tensor *x)
 {
-    me_node *node =
-        me_record(nn->e, op, INPUT_COUNT,
-                  (me_tensor *[]){
-                      x, tensor_of(linear->norm_weight),
-                      tensor_of(linear->norm_bias), linear->weight->tensor,
-                      linear->skip_bias_add ? NULL : tensor_of(linear->bias)});
+    me_tensor *weight = linear->weight->tensor;
+    me_tensor *norm = tensor_of(linear->norm_weight);
+    me_tensor *bias = linear->skip_bias_add ? NULL : tensor_of(linear->bias);
+    me_node *node = me_record(
+        nn->e, op, INPUT_COUNT,
+        norm == NULL ? (me_tensor *[]){weight, x, NULL, NULL, bias}
+                     : (me_tensor *[]){x, norm, tensor_of(linear->norm_bias),
+                                       weight, bias});
     if (node != NULL) {
         node->data.context = linear;
         node->data.flag = me_fp8_takes_first(nn, true);
@@ -204,7 +211,7 @@ static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
     const me_tensor *weight = linear->weight->tensor;
     const me_te_workspace workspace = me_te_wgrad_workspace(linear);
     const uint64_t rows = all_rows(nn, linear, gy);
-    if (!me_needs(node, INPUT_WEIGHT)) {
+    if (!me_needs(node, weight_input(linear))) {
         return NULL;
     }
     if (me_fuses_weight_gradients(nn)) {
@@ -267,8 +274,8 @@ static void transpose(const me_linear *linear, const me_tensor *part,
 
 static bool keeps_gradient(const me_nn *nn, const me_node *node)
 {
-    return me_needs(node, INPUT_WEIGHT) && nn->weights != NULL &&
-           nn->weights->is_split;
+    return me_needs(node, weight_input(node->data.context)) &&
+           nn->weights != NULL && nn->weights->is_split;
 }
 
 /** WeightGradStore.put().
@@ -289,7 +296,7 @@ static void keep_gradient(const me_node *node, const me_tensor *gy,
                              node->saved[SAVED_SCALE], keeps_rows(nn, linear));
     me_weight_work work = {
         .rows = all_rows(nn, linear, gy),
-        .weight = node->edges[INPUT_WEIGHT].node->variable,
+        .weight = node->edges[weight_input(linear)].node->variable,
         .is_te = true,
         .is_quantized = true,
         .turn = linear->turn,
@@ -328,7 +335,7 @@ static me_tensor *multiply_backward(me_node *node, const me_quantized *again,
     if (keeps_gradient(nn, node)) {
         keep_gradient(node, gy, again, &total, gradient);
     } else {
-        gx[INPUT_WEIGHT] = weight_gradient(nn, node, linear, gy);
+        gx[weight_input(linear)] = weight_gradient(nn, node, linear, gy);
         clear_saved_copy(nn, linear, node);
     }
     me_fp8_drop(nn, &total);
@@ -338,8 +345,8 @@ static me_tensor *multiply_backward(me_node *node, const me_quantized *again,
 static void finish(me_nn *nn, const me_node *node, const me_linear *linear,
                    me_tensor **gx)
 {
-    gx[INPUT_WEIGHT] = me_te_returned_gradient(nn, node, INPUT_WEIGHT, linear,
-                                               gx[INPUT_WEIGHT]);
+    const uint32_t i = weight_input(linear);
+    gx[i] = me_te_returned_gradient(nn, node, i, linear, gx[i]);
 }
 
 static void reduce_first(me_nn *nn, const me_node *node)
@@ -371,7 +378,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
         again = quantize_input_again(nn, linear, node->saved[SAVED_INPUT]);
     }
     me_tensor *full = NULL;
-    gx[INPUT_X] =
+    gx[PLAIN_X] =
         multiply_backward(node, saves_input(nn, linear) ? &again : NULL, gy[0],
                           &gradient, gx, &full);
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear) &&
@@ -382,10 +389,10 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     me_fp8_drop(nn, &gradient);
     me_fp8_drop(nn, &again);
     me_fp8_linear_drop(nn, &linear->fp8->weight);
-    if (full != gx[INPUT_X]) {
+    if (full != gx[PLAIN_X]) {
         me_drop(e, full);
     }
-    gx[INPUT_X] = me_te_op_view(e, gx[INPUT_X]); // dgrad.view(inp_shape)
+    gx[PLAIN_X] = me_te_op_view(e, gx[PLAIN_X]); // dgrad.view(inp_shape)
     reduce_first(nn, node);
 }
 
@@ -433,12 +440,9 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_tensor *full = NULL;
     me_tensor *dn = multiply_backward(node, NULL, gy[0], &gradient, gx, &full);
     me_launch_stream_waits(e);
-    me_tensor *norm[3] = {NULL, NULL, NULL};
     me_te_normalize_backward(e, dn, linear->norm_weight->tensor,
-                             linear->norm_bias != NULL, norm);
-    gx[INPUT_X] = me_te_op_view(e, norm[0]);
-    gx[INPUT_NORM_WEIGHT] = norm[1];
-    gx[INPUT_NORM_BIAS] = norm[2];
+                             linear->norm_bias != NULL, &gx[NORMED_X]);
+    gx[NORMED_X] = me_te_op_view(e, gx[NORMED_X]);
     if (dn != full) {
         me_drop(e, dn);
     }
@@ -454,9 +458,8 @@ static void norm_linear_backward(me_engine *e, me_node *node,
 static const me_op norm_linear_op =
     ME_NODE("_LayerNormLinearBackward", norm_linear_backward);
 
-/** Statistics and norm output, which a forward without a tape lets go of in
- *  the order of its names: ln_out where that was gathered, mu, rsigma,
- *  ln_out_total. */
+/** Without a tape statistics and norm output go in the order of their names: ln_out
+ *  where that was gathered, mu, rsigma, ln_out_total. */
 static void drop_normed(me_nn *nn, const me_linear *linear, me_quantized *q,
                         const me_te_statistics *statistics)
 {

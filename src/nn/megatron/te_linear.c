@@ -152,9 +152,10 @@ enum {
     LINEAR_SAVED_WEIGHT
 };
 
+/** Inputs of _Linear that have gradients, which are handed on in this order. */
 enum {
-    LINEAR_X,
     LINEAR_WEIGHT,
+    LINEAR_X,
     LINEAR_BIAS
 };
 
@@ -237,7 +238,7 @@ static me_tensor *linear_function(me_nn *nn, const me_linear *linear,
                           ? NULL
                           : linear->bias->tensor;
     me_node *node =
-        me_record(e, &linear_op, 3, (me_tensor *[]){x, weight, bias});
+        me_record(e, &linear_op, 3, (me_tensor *[]){weight, x, bias});
     const bool gathers =
         !linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear);
     me_tensor *scattered = me_te_scattered(nn, linear, x);

@@ -203,10 +203,10 @@ static void test_linear__a_weight_used_twice(void **state)
     me_tensor *y = me_column_linear(&m.nn, &fc, x, NULL);
     me_tensor *z = me_column_linear(&m.nn, &fc, y, NULL);
     /* later one: input's gradient 24, workspace, weight's 18; earlier one:
-     * both again, the sum in place, the second goes, and last what the input
-     * needs not */
+     * both again, the sum in place; its output's gradient, and at its end what
+     * it made in order: what the input needs not, what was added */
     assert_string_equal(test_backward(&m.events, z),
-                        "+24 +1000 +18 +24 +18 -24 -18 -24");
+                        "+24 +1000 +18 +24 +18 -24 -24 -18");
     assert_non_null(fc.weight->tensor->grad);
     test_model_fini(&m);
 }
