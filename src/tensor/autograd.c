@@ -34,6 +34,7 @@ static me_node *new_node(me_engine *e, const me_op *op, uint64_t sequence)
     node->thread = (uint8_t)e->context.thread;
     node->stream = e->context.stream;
     node->mempool = e->context.mempool;
+    node->pass = e->pass;
     node->module = e->module;
     return node;
 }

@@ -83,6 +83,7 @@ struct me_node {
                           never summed in place */
     uint8_t needed;  /**< a bit an input: the backward that runs wants its
                          gradient */
+    uint8_t pass;    /**< of its forward, see me_pass_set() */
     me_module_id module;
     const me_prehook *prehook; /**< borrowed; NULL: none */
     me_node_hook *hooks;       /**< of the tensors it made, see hooks.h */

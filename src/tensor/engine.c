@@ -352,6 +352,18 @@ int32_t me_microbatch_get(const me_engine *e)
     return e->microbatch;
 }
 
+uint8_t me_pass_get(const me_engine *e)
+{
+    return e->pass;
+}
+
+uint8_t me_pass_set(me_engine *e, uint8_t pass)
+{
+    const uint8_t before = e->pass;
+    e->pass = pass;
+    return before;
+}
+
 void me_microbatch(me_engine *e, int32_t microbatch)
 {
     e->microbatch = microbatch;

@@ -311,6 +311,11 @@ void me_microbatch(me_engine *e, int32_t microbatch);
 int32_t me_iteration_get(const me_engine *e);
 /** The micro-batch that runs, or ME_NO_MICROBATCH. */
 int32_t me_microbatch_get(const me_engine *e);
+/** How often a forward has run a module before that it runs several times; a node's
+ *  backward has that of its forward. @return what it was. */
+uint8_t me_pass_set(me_engine *e, uint8_t pass);
+/** 0 outside of such modules. */
+uint8_t me_pass_get(const me_engine *e);
 /** An action of the pipeline's order begins: F, B, I or W (@p name, static) of
  *  a chunk of the rank and the running micro-batch. Actions do not nest. */
 void me_action_begin(me_engine *e, const char *name, int32_t chunk);

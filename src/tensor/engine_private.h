@@ -138,6 +138,7 @@ struct me_engine {
     me_context context;
     int32_t iteration;
     int32_t microbatch;
+    uint8_t pass;
     me_module_id module;
     bool is_at_shard;      /**< see me_module_switch_to_shard() */
     uint64_t timing_bytes; /**< see me_compile_timing_note() */

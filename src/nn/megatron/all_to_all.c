@@ -7,6 +7,12 @@
 
 #include <string.h>
 
+/** Of the depths of a layer of multi-token prediction that runs at all of them. */
+static int32_t layer_of(const me_token_exchange *x)
+{
+    return x->layer + me_pass_get(x->nn->e);
+}
+
 static uint32_t local_experts(const me_token_exchange *x)
 {
     const me_config *c = x->nn->config;
@@ -23,7 +29,7 @@ static me_routing_place place(const me_token_exchange *x, int32_t member)
             comm->index[ME_GROUP_WORLD] + (member - own) * comm->expert_stride,
         .member = member,
         .iteration = me_iteration_get(x->nn->e),
-        .layer = x->layer,
+        .layer = layer_of(x),
         .microbatch = me_microbatch_get(x->nn->e),
     };
 }
@@ -72,7 +78,7 @@ static uint64_t *kept_rows(const me_token_exchange *x)
     }
     const me_dispatch_rows now = {
         .iteration = me_iteration_get(nn->e),
-        .layer = x->layer,
+        .layer = layer_of(x),
         .microbatch = me_microbatch_get(nn->e),
         .balanced = x->balanced,
         .most = x->most,

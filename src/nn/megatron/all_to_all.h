@@ -18,7 +18,7 @@
 /** Which rows travel: those of a layer's tokens. */
 typedef struct me_token_exchange {
     const me_nn *nn;
-    int32_t layer;     /**< of the model, from 0 */
+    int32_t layer;     /**< of the model, from 0; that of a first pass */
     uint64_t balanced; /**< r if all ranks got the same */
     bool is_fixed;     /**< they do, whatever the routing */
     uint64_t most;     /**< rows that an expert takes; 0: any number */

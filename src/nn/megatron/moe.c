@@ -180,7 +180,7 @@ void me_moe_layer_create(me_nn *nn, me_module_id module, int32_t layer,
     if (!me_engine_is_ok(nn->e)) {
         return;
     }
-    me_router_create(nn, module, moe->router);
+    me_router_create(nn, module, layer, moe->router);
     if (has_latents(nn)) {
         create_latents(nn, module, moe);
     }

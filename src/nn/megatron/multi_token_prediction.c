@@ -211,11 +211,13 @@ me_tensor *me_mtp_block_forward(me_nn *nn, me_mtp_block *block,
     for (int32_t i = 0; i < depths && me_engine_is_ok(e); i++) {
         me_tensor *const before[ME_MTP_STATE] = {state[0], state[1], state[2]};
         state[ME_MTP_HIDDEN] = list[i];
+        me_pass_set(e, (uint8_t)(i / block->num_layers));
         layer_forward(nn, &block->layers[i % block->num_layers], inputs, state);
         list[i + 1] = state[ME_MTP_HIDDEN];
         me_rebind(e, before[ME_MTP_TOKENS], state[ME_MTP_TOKENS]);
         me_rebind(e, before[ME_MTP_POSITIONS], state[ME_MTP_POSITIONS]);
     }
+    me_pass_set(e, 0);
     me_tensor *y = me_cat_first(e, 1 + (uint32_t)depths, list);
     me_leave(e, frame, y);
     me_module_leave(e);

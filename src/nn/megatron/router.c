@@ -32,13 +32,15 @@ static me_parameter *parameter(me_nn *nn, const me_router *router,
                                    });
 }
 
-void me_router_create(me_nn *nn, me_module_id parent, me_router *router)
+void me_router_create(me_nn *nn, me_module_id parent, int32_t layer,
+                      me_router *router)
 {
     const me_config *c = nn->config;
     const uint64_t experts = c->moe.num_experts;
     *router = (me_router){
         .nn = nn,
         .module = me_module_add_as(nn->e, parent, "router", "TopKRouter"),
+        .is_mtp_layer = layer >= c->model.num_layers,
     };
     router->weight = parameter(nn, router, "weight",
                                ME_SHAPE(experts, c->model.hidden_size));

@@ -17,6 +17,7 @@
 typedef struct me_router {
     me_nn *nn; /**< borrowed, does not move */
     me_module_id module;
+    bool is_mtp_layer;    /**< of multi-token prediction */
     me_parameter *weight; /**< (E, h), on every tensor rank */
     me_parameter *bias;   /**< (E); NULL: none */
     /** Buffers of the module, owned; NULL: none.
@@ -30,9 +31,11 @@ typedef struct me_router {
     me_tensor *forced_bias; /**< (E) of a deviation below 0; NULL: none yet */
 } me_router;
 
-/** The module, its parameters and buffers below @p parent. @p router must not
- *  move afterwards. */
-void me_router_create(me_nn *nn, me_module_id parent, me_router *router);
+/** The module, its parameters and buffers below @p parent, in the layer of number
+ *  @p layer, those of multi-token prediction counted on. @p router must not move
+ *  afterwards. */
+void me_router_create(me_nn *nn, me_module_id parent, int32_t layer,
+                      me_router *router);
 
 /** Let go of what it keeps. */
 void me_router_fini(me_engine *e, me_router *router);

@@ -146,6 +146,27 @@ static me_tensor *count_tokens(const me_router *router, const loss_kind *kind,
     return me_pointwise(e, "div", sums, (me_dtype)sums->dtype);
 }
 
+/** A layer of multi-token prediction that runs at each depth: each one's part of
+ *  @p loss. Of another layer @p loss itself. */
+static me_tensor *loss_of_depth(const me_router *router, me_tensor *loss)
+{
+    const me_nn *nn = router->nn;
+    const bool is_repeated =
+        router->is_mtp_layer && nn->config->model.mtp_use_repeated_layer;
+    return is_repeated ? me_div_number(nn->e, loss) : loss;
+}
+
+/** attach_and_log_load_balancing_loss(). */
+static me_tensor *attach_loss(const me_router *router, int index,
+                              me_tensor *probs, me_tensor *loss)
+{
+    me_nn *nn = router->nn;
+    const me_frame frame = me_enter(nn->e);
+    loss = loss_of_depth(router, loss);
+    record_loss(nn, index, loss);
+    return me_leave(nn->e, frame, scale_loss(nn, probs, loss));
+}
+
 /** _apply_aux_loss() and its like. */
 static me_tensor *apply_loss(const me_router *router, const loss_kind *kind,
                              me_tensor *probs, me_tensor *scores,
@@ -166,8 +187,7 @@ static me_tensor *apply_loss(const me_router *router, const loss_kind *kind,
     if (kind->is_by_sequence) {
         loss = me_rebind(e, loss, me_div_number(e, loss));
     }
-    record_loss(nn, kind->index, loss);
-    return me_leave(e, frame, scale_loss(nn, probs, loss));
+    return me_leave(e, frame, attach_loss(router, kind->index, probs, loss));
 }
 
 me_tensor *me_router_apply_aux_losses(const me_router *router,
@@ -204,6 +224,8 @@ me_tensor *me_router_apply_z_loss(const me_router *router, me_tensor *logits)
     me_drop(e, logsum);
     me_drop(e, squares);
     me_tensor *scaled = scale_loss(nn, logits, loss);
+    me_tensor *logged = loss_of_depth(router, loss);
+    loss = logged == loss ? loss : me_rebind(e, loss, logged);
     record_loss(nn, ME_ROUTER_Z_LOSS, loss);
     return me_leave(e, frame, scaled);
 }
