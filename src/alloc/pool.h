@@ -275,6 +275,27 @@ uint64_t me_pool_num_alloc_retries(const me_pool *pool);
 /** Times that memory was asked of the driver or given back. Local. */
 uint64_t me_pool_driver_calls(const me_pool *pool);
 
+/** Segments that were given back to the driver. Local. */
+uint64_t me_pool_num_given_back(const me_pool *pool);
+
+/** Segments that were taken, and the address of the last one. Local. */
+uint64_t me_pool_num_taken(const me_pool *pool);
+uint64_t me_pool_newest_address(const me_pool *pool);
+
+/** Segments of the small pool. Local. */
+uint64_t me_pool_small_segments(const me_pool *pool);
+
+/** Bytes that may still be taken; UINT64_MAX without a limit. Local. */
+uint64_t me_pool_room(const me_pool *pool);
+
+/** Place a segment that is none of the pool's, and stays. Local.
+ *  @return ME_OK, ME_ERR_NOMEM, ME_ERR_OVERFLOW */
+me_status me_pool_place(me_pool *pool, uint64_t bytes,
+                        uint64_t *address_out) ME_MUST_CHECK;
+
+/** Is a request served from the small pool? Local. */
+bool me_pool_is_small(const me_pool *pool, uint64_t bytes);
+
 /** The last request that found no memory; all zero if there was none. */
 const me_pool_oom *me_pool_last_oom(const me_pool *pool);
 

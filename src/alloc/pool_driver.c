@@ -411,6 +411,12 @@ me_status me_pool_take(me_pool *pool, me_pool_taker taker, uint64_t bytes)
                       taker == ME_POOL_TAKER_MAPPED, &extent);
 }
 
+me_status me_pool_place(me_pool *pool, uint64_t bytes, uint64_t *address_out)
+{
+    uint32_t extent = NIL;
+    return me_pool_driver_place(pool, bytes, address_out, &extent);
+}
+
 me_status me_pool_driver_reserve(me_pool *pool, uint64_t bytes,
                                  uint64_t *address_out)
 {

@@ -158,7 +158,8 @@ struct me_pool {
     counter counters[ME_POOL_STAT_COUNT][ME_POOL_SLOTS];
     counter oversize_allocations;
     counter oversize_segments;
-    uint64_t private_bytes; /**< of segments of private pools */
+    uint64_t private_bytes;  /**< of segments of private pools */
+    uint64_t newest_address; /**< of the segment that was taken last */
     uint64_t num_alloc_retries;
     uint64_t num_ooms;
     uint64_t num_sync_all_streams;

@@ -47,6 +47,7 @@ struct me_pool_observer {
     void *end_self;
     me_pool_limit limit;
     uint64_t outside_bytes;
+    me_twin_pool *twin; /**< NULL: nobody has this rank's result as well */
 };
 
 static void end(me_pool_observer *o, me_status status, uint32_t id)
@@ -137,9 +138,9 @@ static void keep_late(me_pool_observer *o, const known_id *id, uint32_t number)
 
 /** @return ME_ERR_CAPACITY: there is no memory for it; other failures have
  *  been noted */
-static me_status take(me_pool_observer *o, uint32_t block, uint64_t bytes,
-                      uint64_t stream, uint8_t mempool)
+static me_status take(me_pool_observer *o, const me_twin_request *request)
 {
+    const uint32_t block = request->id;
     complete_late(o);
     if (!has_id(o, block)) {
         return o->status;
@@ -149,12 +150,17 @@ static me_status take(me_pool_observer *o, uint32_t block, uint64_t bytes,
         end(o, ME_ERR_INTERNAL, block);
         return o->status;
     }
-    const me_status status =
-        me_pool_alloc_private(o->pool, bytes, stream, mempool, &id->block);
+    const me_status status = me_pool_alloc_private(
+        o->pool, request->bytes, request->stream, request->mempool, &id->block);
     if (status == ME_OK) {
         id->state = ID_ALLOCATED;
     } else if (status != ME_ERR_CAPACITY) {
         end(o, status, block);
+    }
+    if (o->twin != NULL) {
+        me_twin_request own = *request;
+        own.is_oom = status != ME_OK;
+        me_twin_pool_alloc(o->twin, &own);
     }
     return status;
 }
@@ -175,6 +181,9 @@ static void request_free(me_pool_observer *o, uint32_t block)
     if (id != NULL) {
         id->epoch = me_pool_free_requested(o->pool, id->block);
         id->state = ID_PENDING;
+        if (o->twin != NULL) {
+            me_twin_pool_free_requested(o->twin, block);
+        }
     }
 }
 
@@ -188,6 +197,9 @@ static void complete_free(me_pool_observer *o, uint32_t block, bool is_late)
         keep_late(o, id, block);
     } else {
         me_pool_free_completed(o->pool, id->block, id->epoch);
+        if (o->twin != NULL) {
+            me_twin_pool_free_completed(o->twin, block);
+        }
     }
     id->state = ID_UNUSED;
 }
@@ -204,6 +216,9 @@ static void free_now(me_pool_observer *o, uint32_t block, bool is_late)
     if (id != NULL) {
         me_pool_free(o->pool, id->block);
         id->state = ID_UNUSED;
+        if (o->twin != NULL) {
+            me_twin_pool_free(o->twin, block);
+        }
     }
 }
 
@@ -215,6 +230,17 @@ static void empty_cache(me_pool_observer *o)
     if (status != ME_OK) {
         end(o, status, 0);
     }
+    if (o->twin != NULL) {
+        me_twin_pool_empty_cache(o->twin);
+    }
+}
+
+/** What is reserved may be looked at. */
+static void compare_twin(me_pool_observer *o)
+{
+    if (o->twin != NULL) {
+        me_twin_pool_compare(o->twin);
+    }
 }
 
 static void on_event(void *self, const me_event *event)
@@ -224,8 +250,14 @@ static void on_event(void *self, const me_event *event)
         return;
     }
     if (event->kind == ME_EVENT_ALLOC) {
-        if (take(o, event->block, event->bytes, event->stream,
-                 event->mempool) == ME_ERR_CAPACITY) {
+        const me_twin_request request = {
+            .id = event->block,
+            .bytes = event->bytes,
+            .stream = event->stream,
+            .mempool = event->mempool,
+            .is_input = event->category == ME_CATEGORY_INPUT,
+        };
+        if (take(o, &request) == ME_ERR_CAPACITY) {
             note_oom(o, event);
         }
     } else if (event->kind == ME_EVENT_FREE_REQUESTED) {
@@ -234,7 +266,10 @@ static void on_event(void *self, const me_event *event)
         complete_free(o, event->block, event->is_late);
     } else if (event->kind == ME_EVENT_EMPTY_CACHE) {
         empty_cache(o);
+    } else if (event->kind == ME_EVENT_PHASE) {
+        compare_twin(o);
     } else if (event->kind == ME_EVENT_POINT) {
+        compare_twin(o);
         if (o->on_point != NULL) {
             o->on_point(o->point_self, event, o->pool);
         }
@@ -256,8 +291,14 @@ static void take_again(me_pool_observer *o, const me_block_ops *blocks,
                        uint32_t i)
 {
     const me_block_op *op = &blocks->ops[i];
-    if (take(o, blocks->ids[op->slot], op->bytes, op->stream, op->mempool) ==
-        ME_ERR_CAPACITY) {
+    const me_twin_request request = {
+        .id = blocks->ids[op->slot],
+        .bytes = op->bytes,
+        .stream = op->stream,
+        .mempool = op->mempool,
+        .is_input = op->is_input,
+    };
+    if (take(o, &request) == ME_ERR_CAPACITY) {
         me_event event;
         blocks->describe(blocks, i, &event);
         note_oom(o, &event);
@@ -300,6 +341,7 @@ void me_pool_observer_destroy(me_pool_observer *observer)
 {
     if (observer != NULL) {
         me_pool_destroy(observer->pool);
+        me_twin_pool_destroy(observer->twin);
         me_free(observer->ids);
         me_free(observer->late);
         me_free(observer);
@@ -309,6 +351,25 @@ void me_pool_observer_destroy(me_pool_observer *observer)
 void me_pool_observer_free_at_points(me_pool_observer *observer)
 {
     observer->frees_at_points = true;
+}
+
+me_status me_pool_observer_follow_twin(me_pool_observer *observer,
+                                       const me_alloc_conf *conf,
+                                       const me_twin_batch *batch)
+{
+    return me_twin_pool_create(observer->pool, conf, batch, &observer->twin);
+}
+
+uint64_t me_pool_observer_driver_calls(const me_pool_observer *observer)
+{
+    return me_pool_driver_calls(observer->pool) +
+           (observer->twin == NULL ? 0
+                                   : me_twin_pool_driver_calls(observer->twin));
+}
+
+bool me_pool_observer_differs_from_twin(const me_pool_observer *observer)
+{
+    return observer->twin != NULL && me_twin_pool_differs(observer->twin);
 }
 
 me_observer me_pool_observer_handle(me_pool_observer *observer)
@@ -323,7 +384,8 @@ me_observer me_pool_observer_handle(me_pool_observer *observer)
                  ME_EVENT_BIT(ME_EVENT_FREE_REQUESTED) |
                  ME_EVENT_BIT(ME_EVENT_FREE_COMPLETED) |
                  ME_EVENT_BIT(ME_EVENT_EMPTY_CACHE) |
-                 ME_EVENT_BIT(ME_EVENT_POINT),
+                 ME_EVENT_BIT(ME_EVENT_POINT) |
+                 (observer->twin == NULL ? 0 : ME_EVENT_BIT(ME_EVENT_PHASE)),
     };
 }
 
@@ -357,6 +419,7 @@ void me_pool_observer_set_outside(me_pool_observer *observer,
     if (observer->is_ended) {
         return;
     }
+    compare_twin(observer);
     const uint64_t before = observer->outside_bytes;
     observer->outside_bytes = outside_bytes;
     if (!me_pool_set_outside(observer->pool, outside_bytes)) {
@@ -379,6 +442,9 @@ void me_pool_observer_take(me_pool_observer *observer, me_pool_taker taker,
     const me_status status = me_pool_take(observer->pool, taker, bytes);
     if (status != ME_OK) {
         end(observer, status, 0);
+    }
+    if (observer->twin != NULL) {
+        me_twin_pool_take(observer->twin, taker, bytes);
     }
 }
 

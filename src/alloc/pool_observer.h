@@ -10,6 +10,7 @@
 #define MEMEST_ALLOC_POOL_OBSERVER_H
 
 #include "alloc/pool.h"
+#include "alloc/twin_pool.h"
 #include "model/event.h"
 
 #include <stdbool.h>
@@ -61,6 +62,25 @@ void me_pool_observer_destroy(me_pool_observer *observer);
  * allocation: the latest that is possible. Local.
  */
 void me_pool_observer_free_at_points(me_pool_observer *observer);
+
+/**
+ * Follow, beside it, the pool of a rank that makes micro-batches in another order.
+ * Before the first event. Local.
+ *
+ * @param conf  of the pool
+ * @return ME_OK or ME_ERR_NOMEM
+ */
+me_status
+me_pool_observer_follow_twin(me_pool_observer *observer,
+                             const me_alloc_conf *conf,
+                             const me_twin_batch *batch) ME_MUST_CHECK;
+
+/** Times that memory was asked of the driver or given back, by the pool and by that
+ *  rank's. Local. */
+uint64_t me_pool_observer_driver_calls(const me_pool_observer *observer);
+
+/** May that rank have had other bytes at some time? Local. */
+bool me_pool_observer_differs_from_twin(const me_pool_observer *observer);
 
 /** What the engine is given; borrows @p observer. Local. */
 me_observer me_pool_observer_handle(me_pool_observer *observer);

@@ -84,6 +84,41 @@ uint64_t me_pool_driver_calls(const me_pool *pool)
            pool->num_alloc_retries + pool->num_ooms;
 }
 
+uint64_t me_pool_num_given_back(const me_pool *pool)
+{
+    return pool->num_device_free;
+}
+
+uint64_t me_pool_small_segments(const me_pool *pool)
+{
+    return pool->counters[ME_POOL_SEGMENT][ME_POOL_SMALL].current;
+}
+
+uint64_t me_pool_num_taken(const me_pool *pool)
+{
+    return pool->num_device_alloc;
+}
+
+uint64_t me_pool_newest_address(const me_pool *pool)
+{
+    return pool->newest_address;
+}
+
+uint64_t me_pool_room(const me_pool *pool)
+{
+    const uint64_t capacity = pool->options.capacity_bytes;
+    const uint64_t most =
+        me_min_u64(pool->limit_bytes, capacity == 0 ? UINT64_MAX : capacity);
+    return most == UINT64_MAX ? most
+                              : most - me_min_u64(most, reserved_bytes(pool));
+}
+
+bool me_pool_is_small(const me_pool *pool, uint64_t bytes)
+{
+    return bytes <= SMALL_REQUEST &&
+           me_pool_round(&pool->options.conf, bytes) <= SMALL_REQUEST;
+}
+
 const me_pool_oom *me_pool_last_oom(const me_pool *pool)
 {
     return &pool->oom;

@@ -72,6 +72,7 @@ me_status me_pool_segment_take(me_pool *pool, request *r, bool is_retry)
     stat_up(pool, ME_POOL_SEGMENT, b->slot, 1);
     stat_up(pool, ME_POOL_RESERVED_BYTES, b->slot, b->size);
     pool->private_bytes += is_private(b->stream) ? b->size : 0;
+    pool->newest_address = address;
     if (b->size >= pool->options.conf.max_split_bytes) {
         count_up(&pool->oversize_segments, 1);
     }

@@ -220,12 +220,13 @@ typedef enum me_block_change {
 
 /** One change of a block; small, for an action has thousands. */
 typedef struct me_block_op {
-    uint64_t bytes;  /**< requested; alloc */
-    uint32_t slot;   /**< of the block in me_block_ops.ids */
-    uint8_t change;  /**< me_block_change */
-    uint8_t stream;  /**< alloc */
-    uint8_t mempool; /**< alloc */
-    bool is_late;    /**< another stream uses the block; free */
+    uint64_t bytes;    /**< requested; alloc */
+    uint32_t slot;     /**< of the block in me_block_ops.ids */
+    uint8_t change;    /**< me_block_change */
+    uint8_t stream;    /**< alloc */
+    uint8_t mempool;   /**< alloc */
+    bool is_late : 1;  /**< another stream uses the block; free */
+    bool is_input : 1; /**< it is of ME_CATEGORY_INPUT; alloc */
 } me_block_op;
 
 /** What happens to blocks in a stretch of such an action, in order. */

@@ -151,17 +151,34 @@ static me_status make_tracker(me_rank_parts *p, me_diag *diag)
     return ME_OK;
 }
 
+/** The pool, and beside it that of the twins who make batches otherwise. */
+static me_status make_pool(me_rank_parts *p, const me_pool_options *options,
+                           me_diag *diag)
+{
+    const me_simulation *s = p->simulation;
+    me_status status = me_pool_observer_create(options, &p->pool);
+    if (status == ME_OK && s->differs_from_twin != NULL) {
+        const me_twin_batch batch = me_twin_batch_of(s->plan, p->rank);
+        status =
+            batch.token_bytes == 0
+                ? ME_OK
+                : me_pool_observer_follow_twin(p->pool, &s->alloc_conf, &batch);
+    }
+    return status == ME_OK
+               ? status
+               : me_fail(diag, status, "no host memory for the allocator");
+}
+
 /** The tracker reads the pool before the pool sees what is next. */
 me_status me_rank_parts_observe(me_rank_parts *p, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
     const me_pool_options options = {.conf = s->alloc_conf,
                                      .counts_bytes_alone = true};
-    me_status status = me_pool_observer_create(&options, &p->pool);
-    if (status != ME_OK) {
-        return me_fail(diag, status, "no host memory for the allocator");
+    me_status status = make_pool(p, &options, diag);
+    if (status == ME_OK) {
+        status = make_tracker(p, diag);
     }
-    status = make_tracker(p, diag);
     if (status == ME_OK) {
         status = make_clock(p, diag);
     }
@@ -242,12 +259,10 @@ me_status me_rank_parts_observe_limited(me_rank_parts *p, me_margin margin,
         .capacity_bytes = me_max_u64(left, 1),
     };
     const bool is_limited = margin.card_bytes != ME_MARGIN_ENDLESS;
-    me_status status =
-        me_pool_observer_create(is_limited ? &limited : &endless, &p->pool);
-    if (status != ME_OK) {
-        return me_fail(diag, status, "no host memory for the allocator");
+    me_status status = make_pool(p, is_limited ? &limited : &endless, diag);
+    if (status == ME_OK) {
+        status = make_device(p, diag);
     }
-    status = make_device(p, diag);
     if (status == ME_OK && is_limited) {
         me_device_observer_on_growth(p->device, tell_pool, p->pool);
         me_pool_observer_on_end(p->pool, stop, p->engine);

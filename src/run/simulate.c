@@ -221,6 +221,17 @@ static void raise_footprint(const me_rank_result *result,
     }
 }
 
+/** A peak that is said to be a batch's is the rank's own. */
+static void note_peaks(const me_simulation *simulation, int32_t rank,
+                       const me_rank_result *result)
+{
+    if (simulation->differs_from_twin != NULL &&
+        me_twin_batch_of(simulation->plan, rank).token_bytes > 0 &&
+        me_twin_has_peak_of_batch(result)) {
+        *simulation->differs_from_twin = true;
+    }
+}
+
 /**
  * As me_simulate_rank().
  *
@@ -253,6 +264,7 @@ static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
         footprint = me_rank_parts_footprint(&p);
         raise_footprint(result, &footprint);
         me_twin_watch_end(&p.watch, simulation->differs_from_twin);
+        note_peaks(simulation, rank, result);
         if (simulation->n_events != NULL) {
             *simulation->n_events += me_engine_events(p.engine);
         }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/twin.h"
 
+#include "base/size.h"
 #include "config/framework.h"
+
+#include <string.h>
 
 void me_twin_watch_tell(void *self, bool begins)
 {
     me_twin_watch *w = self;
-    const uint64_t calls = me_pool_driver_calls(me_pool_observer_pool(w->pool));
+    const uint64_t calls = me_pool_observer_driver_calls(w->pool);
     w->has_called = w->has_called || (!begins && calls != w->driver_calls);
     w->driver_calls = calls;
     if (w->tracker != NULL && begins) {
@@ -20,7 +23,9 @@ void me_twin_watch_end(const me_twin_watch *watch, bool *differs_from_twin)
 {
     const bool has_peak =
         watch->tracker != NULL && me_tracker_differs_from_twin(watch->tracker);
-    if (differs_from_twin != NULL && (watch->has_called || has_peak)) {
+    if (differs_from_twin != NULL &&
+        (watch->has_called || has_peak ||
+         me_pool_observer_differs_from_twin(watch->pool))) {
         *differs_from_twin = true;
     }
 }
@@ -47,7 +52,8 @@ static bool can_have_twins(const me_simulation *simulation)
            groups_share_nodes(simulation);
 }
 
-/** The first of a tensor group makes batches in another order. */
+/** Does the first of a tensor group make batches, in another order than the
+ *  others? */
 static bool reads_data(const me_plan *plan, int32_t rank)
 {
     for (int32_t i = 0; i < plan->n_chunks; i++) {
@@ -59,16 +65,70 @@ static bool reads_data(const me_plan *plan, int32_t rank)
     return false;
 }
 
-/** The class of the first ranks in the tensor groups of a class. */
-static int32_t find_first(const me_plan *plan, int32_t class_id)
+/** Is that order all that differs? With context parallelism ranks take their parts
+ *  of a mask in an order of their own, and more is made of what the depths of
+ *  multi-token prediction read. */
+static bool can_follow_batches(const me_plan *plan, int32_t rank)
 {
+    const me_config *c = plan->config;
+    for (int32_t i = 0; i < plan->n_chunks; i++) {
+        if (me_plan_stage(plan, rank, i).has_mtp) {
+            return false;
+        }
+    }
+    return c->parallel.context == 1 ||
+           !c->train.create_attention_mask_in_dataloader;
+}
+
+me_twin_batch me_twin_batch_of(const me_plan *plan, int32_t rank)
+{
+    const me_config *c = plan->config;
+    const me_coordinates at = me_plan_coordinates(plan, rank);
+    if (c->parallel.tensor == 1 || at.at[ME_AXIS_TENSOR] != 0 ||
+        !me_framework_traits_of(c)->has_twins(c) || !reads_data(plan, rank) ||
+        !can_follow_batches(plan, rank)) {
+        return (me_twin_batch){.token_bytes = 0};
+    }
+    const uint64_t tokens =
+        me_size_mul(c->train.micro_batch_size, c->model.seq_length);
+    return (me_twin_batch){
+        .token_bytes = me_size_mul(tokens, me_dtype_bytes(ME_DTYPE_INT64)),
+        .mask_bytes = c->train.create_attention_mask_in_dataloader
+                          ? me_size_mul(tokens, c->model.seq_length)
+                          : 0,
+    };
+}
+
+bool me_twin_has_peak_of_batch(const me_rank_result *result)
+{
+    static const char *const parts[] = {"attention_mask", "labels", "loss_mask",
+                                        "position_ids", "tokens"};
+    for (uint32_t i = 0; i < result->n_iterations; i++) {
+        const char *op = result->iterations[i].peak.op;
+        for (size_t k = 0; op != NULL && k < sizeof parts / sizeof parts[0];
+             k++) {
+            if (strcmp(op, parts[k]) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** The class of the first ranks in the tensor groups of a class. Where batches are
+ *  made, a course may see what lives in between. */
+static int32_t find_first(const me_simulation *simulation, int32_t class_id)
+{
+    const me_plan *plan = simulation->plan;
     const int32_t rank = me_plan_representative(plan, class_id);
     me_coordinates c = me_plan_coordinates(plan, rank);
     c.at[ME_AXIS_TENSOR] = 0;
     const int32_t first = me_grid_rank(&plan->grid, ME_GRID_DENSE, &c);
     const int32_t class_of_first = plan->class_of[first];
     return me_plan_representative(plan, class_of_first) == first &&
-                   !reads_data(plan, rank)
+                   (!reads_data(plan, rank) ||
+                    (can_follow_batches(plan, rank) &&
+                     !simulation->keeps_course))
                ? class_of_first
                : class_id;
 }
@@ -96,7 +156,7 @@ void me_twins_find(const me_simulation *simulation, me_twin *twins_out)
     int32_t n = 0;
     for (int32_t i = 0; i < plan->n_classes; i++) {
         me_twin *t = &twins_out[i];
-        *t = (me_twin){.first = can ? find_first(plan, i) : i, .kin = i};
+        *t = (me_twin){.first = can ? find_first(simulation, i) : i, .kin = i};
         t->kin = can_kin ? kin_of(plan, twins_out, i) : i;
         const int32_t stands = t->kin != i ? t->kin : t->first;
         t->number = stands == i ? n++ : twins_out[stands].number;

@@ -2,10 +2,11 @@
  * @file
  * Programs of which one simulation stands for two. Of the ranks of a tensor
  * group of Megatron-LM's the first one alone counts the gradients that all of
- * them have, so its optimizer makes more norms than those of the others;
- * everything else is the same on a stage that reads no data.
+ * them have, so its optimizer makes more norms than those of the others, and on a
+ * stage that reads data the others make each micro-batch in another order.
+ * Everything else is the same.
  *
- * What that changes: norms are blocks of 4 bytes that live side by side, each
+ * What the norms change: they are blocks of 4 bytes that live side by side, each
  * of the allocator's least size, and go before the total is used. Of equal
  * blocks that nobody frees in between the allocator places the first n where it
  * places them when more follow, so the rank with fewer of them finds room
@@ -15,6 +16,13 @@
  * another moment of the span of time that is looked at, no peak tells them
  * apart. Both are seen while the rank with more norms runs
  * (me_simulation.differs_from_twin); where one does not hold, the other rank
+ * runs too.
+ *
+ * What the order changes: the tensors of a micro-batch are allocated in a row, so
+ * that as much is live after the last of them as on the others, and more than at
+ * any time between. They lie elsewhere, though, and with them small blocks that
+ * come later. So the small blocks of the others are followed beside
+ * (alloc/twin_pool.h), and where that says that they may differ the other rank
  * runs too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -41,6 +49,14 @@ void me_twin_watch_tell(void *self, bool begins);
 /** The program has ended. @param differs_from_twin  set if the result may be
  * the rank's own, else left as it is; or NULL */
 void me_twin_watch_end(const me_twin_watch *watch, bool *differs_from_twin);
+
+/** What a rank makes of each micro-batch, if it is the first of its tensor group
+ *  and the others, which make it in another order, may have its result. Local. */
+me_twin_batch me_twin_batch_of(const me_plan *plan, int32_t rank);
+
+/** Is one of these tensors said to have made a peak, as it may be another one of
+ *  them on the others? Local. */
+bool me_twin_has_peak_of_batch(const me_rank_result *result);
 
 /** The twin of a class of ranks, and its kin (plan.h), whose program is the same
  *  but for names. */

@@ -36,6 +36,7 @@ static void add_op(divider *d, me_block_change change, uint32_t event)
         .stream = x->event.stream,
         .mempool = x->event.mempool,
         .is_late = x->event.is_late,
+        .is_input = x->event.category == ME_CATEGORY_INPUT,
     };
 }
 

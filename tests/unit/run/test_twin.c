@@ -46,8 +46,8 @@ static void plan(test_job *job, const char *const *more)
     }
 }
 
-/* The ends of the pipeline read data. */
-static void test_twin__is_of_inner_stages(void **state)
+/* The ends of the pipeline read data, in an order that is followed. */
+static void test_twin__is_of_every_stage(void **state)
 {
     (void)state;
     test_job job;
@@ -55,13 +55,62 @@ static void test_twin__is_of_inner_stages(void **state)
     plan(&job, (const char *[]){NULL});
     assert_int_equal(job.plan->n_classes, CLASSES);
     me_twins_find(&job.simulation, twins);
-    static const int32_t first[CLASSES] = {0, 1, 2, 2, 4, 4, 6, 7};
-    static const int32_t number[CLASSES] = {0, 1, 2, 2, 3, 3, 4, 5};
     for (int32_t i = 0; i < CLASSES; i++) {
-        assert_int_equal(twins[i].first, first[i]);
-        assert_int_equal(twins[i].number, number[i]);
+        assert_int_equal(twins[i].first, i / 2 * 2);
+        assert_int_equal(twins[i].number, i / 2);
         assert_int_equal(twins[i].kin, i);
     }
+    test_job_fini(&job);
+}
+
+/* With context parallelism the parts of a mask are taken in another order too, and
+ * what lives in between is looked at if the course of memory is asked for. */
+static void test_twin__is_none_of_a_batch_that_is_not_followed(void **state)
+{
+    (void)state;
+    static const char *const jobs[][4] = {
+        {"parallel.context=2", "impl.transformer=transformer_engine", NULL},
+        {"parallel.context=2", "impl.transformer=transformer_engine",
+         "train.create_attention_mask_in_dataloader=false", NULL},
+        {NULL},
+    };
+    static const bool keeps_course[] = {false, false, true};
+    static const bool has_twin[] = {false, true, false};
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        test_job job;
+        me_twin twins[CLASSES_MAX];
+        plan(&job, jobs[i]);
+        job.simulation.keeps_course = keeps_course[i];
+        me_twins_find(&job.simulation, twins);
+        const int32_t other = job.plan->class_of[1];
+        assert_int_not_equal(other, job.plan->class_of[0]);
+        assert_int_equal(twins[other].first != other, has_twin[i]);
+        test_job_fini(&job);
+    }
+}
+
+/** The bytes of what the rank makes of a batch. */
+static void check_batch(const me_plan *of, int32_t rank, uint64_t tokens,
+                        uint64_t mask)
+{
+    const me_twin_batch batch = me_twin_batch_of(of, rank);
+    assert_int_equal(batch.token_bytes, tokens);
+    assert_int_equal(batch.mask_bytes, mask);
+}
+
+static void test_twin__follows_who_reads_data_first(void **state)
+{
+    (void)state;
+    test_job job;
+    plan(&job, (const char *[]){"train.micro_batch_size=2", NULL});
+    check_batch(job.plan, 0, 2 * 128 * 8, 2 * 128 * 128);
+    check_batch(job.plan, 1, 0, 0);
+    check_batch(job.plan, 4, 0, 0); // an inner stage
+    check_batch(job.plan, 12, 2 * 128 * 8, 2 * 128 * 128);
+    test_job_fini(&job);
+    plan(&job, (const char *[]){
+                   "train.create_attention_mask_in_dataloader=false", NULL});
+    check_batch(job.plan, 0, 128 * 8, 0);
     test_job_fini(&job);
 }
 
@@ -154,6 +203,10 @@ static void test_twin__has_the_result(void **state)
         {"device.memory_limit=176MiB", NULL},
         {"device.memory_limit=178MiB", NULL},
         {"optimizer.distributed=true", "parallel.sequence=true", NULL},
+        {"train.create_attention_mask_in_dataloader=false", NULL},
+        {"train.micro_batch_size=2", "model.seq_length=2048", NULL},
+        {"parallel.pipeline=1", "parallel.world_size=4", NULL},
+        {"parallel.virtual_pipeline=2", NULL},
         {"optimizer.kind=sgd", "optimizer.sgd_momentum=0",
          "optimizer.clip_grad=0", "optimizer.weight_decay=0", NULL},
     };
@@ -290,7 +343,9 @@ static void test_kin__has_the_result(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_twin__is_of_inner_stages),
+        cmocka_unit_test(test_twin__is_of_every_stage),
+        cmocka_unit_test(test_twin__is_none_of_a_batch_that_is_not_followed),
+        cmocka_unit_test(test_twin__follows_who_reads_data_first),
         cmocka_unit_test(test_twin__is_none_where_more_differs),
         cmocka_unit_test(test_twin__remembers_calls_of_the_driver),
         cmocka_unit_test(test_twin__has_the_result),
