@@ -101,7 +101,14 @@ static me_status read_number(reader *r, const char *key, uint64_t *number_out)
 static me_status read_fraction(reader *r, const char *key, double *number_out)
 {
     char *end = NULL;
+    errno = 0;
     *number_out = strtod(r->token, &end);
+    if (errno == ERANGE) { // std::stod() throws
+        return me_fail(r->diag, ME_ERR_CONFIG,
+                       "allocator config: %s = '%s' is out of the range of "
+                       "numbers",
+                       key, r->token);
+    }
     if (is_at_end(r) || *end != '\0') {
         return me_fail(r->diag, ME_ERR_CONFIG,
                        "allocator config: %s = '%s' is not a number", key,

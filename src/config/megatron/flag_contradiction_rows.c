@@ -282,6 +282,17 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
     /* training/training.py: get_train_valid_test_num_samples() divides by it */
     {"--eval-interval=0", .without = "--skip-train --perform-rl-step",
      .needs = "--full-validation"},
+    /* training/training.py: each step takes a remainder by them */
+    {"--log-interval=0 --log-memory-interval=0 --gpu-sniff-test-interval=0 "
+     "--check-weight-hash-across-dp-replicas-interval=0 "
+     "--save-params-interval=0 --save-activations-interval=0 "
+     "--save-tokens-per-expert-interval=0 --save-wgrads-interval=0 "
+     "--save-dgrads-interval=0",
+     .needs = "--skip-train"},
+    {"--adlr-autoresume-interval=0", .also = "--adlr-autoresume",
+     .needs = "--skip-train"},
+    {"--tensorboard-log-interval=0", .also = "--tensorboard-dir",
+     .needs = "--skip-train"},
     /* training/training.py, build_train_valid_test_data_loaders() */
     {"--multiple-validation-sets", .without = "--skip-train --perform-rl-step",
      .needs = "--full-validation"},

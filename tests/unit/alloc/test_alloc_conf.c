@@ -101,6 +101,8 @@ static void test_conf__refuses(void **state)
         {"max_non_split_rounding_mb:19", "must be >= 20"},
         {"garbage_collection_threshold:1.0", "(0.0, 1.0)"},
         {"garbage_collection_threshold:nan", "(0.0, 1.0)"},
+        {"garbage_collection_threshold:1e400", "'1e400' is out of the range"},
+        {"per_process_memory_fraction:1e-400", "'1e-400' is out of the range"},
         {"garbage_collection_threshold:x", "not a number"},
         {"per_process_memory_fraction:1.5", "[0.0, 1.0]"},
         {"per_process_memory_fraction:-0.1", "[0.0, 1.0]"},

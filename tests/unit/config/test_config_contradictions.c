@@ -469,6 +469,8 @@ static void test_contradictions__what_goes_together(void **state)
          "--inference-dynamic-batching-num-cuda-graphs -1"),
         "--fim-rate 0",
         "--eval-interval 0 --full-validation",
+        "--log-interval 0 --skip-train",
+        "--tensorboard-log-interval 0",
         "--eval-interval 0 --skip-train",
         "--multiple-validation-sets --full-validation",
     };
