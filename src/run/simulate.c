@@ -88,7 +88,7 @@ static me_simulation timing_kernels(const me_simulation *simulation)
  *  where none is, which is a buffer at least: segments are cut otherwise by it,
  *  but for those that expand.
  *
- *  @param timed_out  as @p footprint, without timing_bytes, where nobody doubts it */
+ *  @param timed_out  as @p footprint where nobody doubts it, of no timing_bytes */
 static me_status find_timed(const me_simulation *simulation, int32_t rank,
                             const me_footprint *footprint, me_diag *diag,
                             me_rank_result *result, me_footprint *timed_out)
