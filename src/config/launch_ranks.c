@@ -272,8 +272,11 @@ static me_status settle_pet(me_launch_ranks *r, me_config *config,
     if (!r->torchrun.is_used || r->deepspeed.is_used || r->accelerate.is_used) {
         return ME_OK;
     }
-    const me_status status = take_pet(r, true, config, diag);
-    return status == ME_OK ? take_pet(r, false, config, diag) : status;
+    me_status status = take_pet(r, true, config, diag);
+    status = status == ME_OK ? take_pet(r, false, config, diag) : status;
+    return status == ME_OK
+               ? me_rank_counts_check_cards(&r->torchrun, r->visible, diag)
+               : status;
 }
 
 /** What deepspeed, accelerate and torchrun's variables start. */

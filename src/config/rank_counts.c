@@ -34,3 +34,15 @@ me_status me_config_leave_world_open(me_config *config, me_diag *diag,
                ? ME_OK
                : me_fail(diag, ME_ERR_NOMEM, "no memory for a launch command");
 }
+
+me_status me_rank_counts_check_cards(const me_rank_counts *torchrun,
+                                     uint64_t visible, me_diag *diag)
+{
+    return visible == 0 || torchrun->per_node <= visible
+               ? ME_OK
+               : me_fail(diag, ME_ERR_CONFIG,
+                         "torchrun starts %d ranks a node, and "
+                         "CUDA_VISIBLE_DEVICES lists %d cards: those without "
+                         "one stop",
+                         (int)torchrun->per_node, (int)visible);
+}

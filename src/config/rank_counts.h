@@ -40,4 +40,15 @@ uint64_t me_rank_counts_ranks(const me_rank_counts *said);
 me_status me_config_leave_world_open(me_config *config, me_diag *diag,
                                      const char *format, ...) ME_PRINTF(3, 4);
 
+/**
+ * Has each of torchrun's ranks of a node a card? It sets that of its local rank
+ * (Megatron-LM's initialize.py, torchtitan's train.py). Local.
+ *
+ * @param visible  cards that CUDA_VISIBLE_DEVICES lists; 0: it is not there
+ * @return ME_OK; ME_ERR_CONFIG
+ */
+me_status me_rank_counts_check_cards(const me_rank_counts *torchrun,
+                                     uint64_t visible,
+                                     me_diag *diag) ME_MUST_CHECK;
+
 #endif /* MEMEST_CONFIG_RANK_COUNTS_H */
