@@ -346,25 +346,6 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
     return ME_OK;
 }
 
-/** Words of a site's own launcher, `python launcher.py --nnodes 2 -- python …`:
- *  those before the `--`; 0: it is none. */
-static int words_of_launcher(const walk *w)
-{
-    const char *word = word_at(w, 0);
-    int n = 1;
-    if (!w->is_python || !me_ends_with(word, ".py") ||
-        me_launch_script_is_known(1, &word)) {
-        return 0;
-    }
-    while (word_at(w, n) != NULL && strcmp(word_at(w, n), "--") != 0) {
-        n++;
-    }
-    return word_at(w, n) != NULL && word_at(w, n + 1) != NULL &&
-                   me_wrapper_find(word_at(w, n + 1)) != NULL
-               ? n
-               : 0;
-}
-
 /** It is taken for torchrun by other means: the numbers that have torchrun's
  *  names count, all else is its own. */
 static me_status step_launcher(walk *w, int n_words)
@@ -453,7 +434,10 @@ static me_status step_to_flags(walk *w)
     while (word_at(w, 0) != NULL) {
         const char *word = word_at(w, 0);
         const me_launch_script *found = NULL;
-        const int launcher = words_of_launcher(w);
+        const int launcher =
+            w->is_python
+                ? me_launch_site_words(w->argc - w->at, w->argv + w->at)
+                : 0;
         if (launcher > 0 || is_entrance(w)) {
             const me_status stepped =
                 launcher > 0 ? step_launcher(w, launcher) : step_entrance(w);

@@ -2,7 +2,6 @@
 #include "config/launch_ranks.h"
 
 #include "base/parse.h"
-#include "base/size.h"
 #include "config/config_private.h"
 #include "config/launch_srun.h"
 #include "config/options.h"
@@ -434,28 +433,10 @@ static me_status settle_memory(me_launch_ranks *r, me_config *config,
     if (said->of_node == NULL && said->of_gpu == NULL && said->of_cpu == NULL) {
         said = &r->job_memory;
     }
-
-    const struct {
-        const char *size;
-        uint64_t times;
-    } ways[] = {
-        {said->of_node, 1},
-        {said->of_gpu, r->gpus.count},
-        {said->of_cpu, r->cpus},
-    };
-
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        uint64_t bytes = 0;
-        if (ways[i].size == NULL) {
-            continue;
-        }
-        return me_slurm_memory_read(ways[i].size, &bytes) && bytes != 0 &&
-                       ways[i].times != 0
-                   ? set_number(config, "device.host_memory",
-                                me_size_mul(bytes, ways[i].times), diag)
-                   : ME_OK;
-    }
-    return ME_OK;
+    const uint64_t bytes =
+        me_slurm_memory_of_node(said, r->gpus.count, r->cpus);
+    return bytes == 0 ? ME_OK
+                      : set_number(config, "device.host_memory", bytes, diag);
 }
 
 /** Options of srun's that say tasks and are not read; nodes of a batch script

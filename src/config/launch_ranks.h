@@ -21,14 +21,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** A node's memory for the job, as one of three ways says it; borrowed texts, NULL:
- *  not said. */
-typedef struct me_slurm_memory {
-    const char *of_node; /**< all of a node's */
-    const char *of_gpu;  /**< of each GPU's of it */
-    const char *of_cpu;  /**< of each CPU's of it */
-} me_slurm_memory;
-
 /** All that is said in a launch command; all zero: nothing. */
 typedef struct me_launch_ranks {
     me_rank_counts srun;

@@ -6,6 +6,7 @@
 #include "config/megatron/megatron_arguments.h"
 #include "config/megatron/trainers.h"
 #include "config/torchtitan/torchtitan.h"
+#include "config/wrappers.h"
 
 #include <string.h>
 
@@ -222,4 +223,17 @@ me_status me_launch_script_choose(me_config *config, int argc,
                    "--job.config_file FILE: of scripts with this name "
                    "torchtitan's alone is modelled",
                    argv[0]);
+}
+
+int me_launch_site_words(int argc, const char *const *argv)
+{
+    int n = 1;
+    if (argc < 1 || !me_ends_with(argv[0], ".py") ||
+        me_launch_script_is_known(1, argv)) {
+        return 0;
+    }
+    while (n < argc && strcmp(argv[n], "--") != 0) {
+        n++;
+    }
+    return n + 1 < argc && me_wrapper_find(argv[n + 1]) != NULL ? n : 0;
 }

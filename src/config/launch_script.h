@@ -35,6 +35,15 @@ bool me_launch_script_is_known(int argc, const char *const *argv);
 bool me_launch_names_other_model(const char *name);
 
 /**
+ * Words of a site's own launcher, `python launcher.py --nnodes 2 -- python …`, from
+ * its script to the `--`. Local.
+ *
+ * @param argv  a script and what follows it
+ * @return 0: it is none
+ */
+int me_launch_site_words(int argc, const char *const *argv);
+
+/**
  * Say that the job's script is read as pretrain_gpt.py. Local.
  *
  * @param path  of a script with a name of its own

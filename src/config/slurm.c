@@ -3,6 +3,7 @@
 
 #include "base/data_files.h"
 #include "base/parse.h"
+#include "base/size.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -214,4 +215,27 @@ me_status me_slurm_constraint_read(const char *text,
         type_out[0] = '\0';
     }
     return status;
+}
+
+uint64_t me_slurm_memory_of_node(const me_slurm_memory *said, uint64_t gpus,
+                                 uint64_t cpus)
+{
+    const struct {
+        const char *size;
+        uint64_t times;
+    } ways[] = {
+        {said->of_node, 1},
+        {said->of_gpu, gpus},
+        {said->of_cpu, cpus},
+    };
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        uint64_t bytes = 0;
+        if (ways[i].size != NULL) {
+            return me_slurm_memory_read(ways[i].size, &bytes)
+                       ? me_size_mul(bytes, ways[i].times)
+                       : 0;
+        }
+    }
+    return 0;
 }

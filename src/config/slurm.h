@@ -52,6 +52,24 @@ const char *me_slurm_tres_gpus(const char *text);
  */
 bool me_slurm_memory_read(const char *text, uint64_t *bytes_out);
 
+/** A node's memory for the job, as one of three ways says it; borrowed texts, NULL:
+ *  not said. */
+typedef struct me_slurm_memory {
+    const char *of_node; /**< all of a node's */
+    const char *of_gpu;  /**< of each GPU's of it */
+    const char *of_cpu;  /**< of each CPU's of it */
+} me_slurm_memory;
+
+/**
+ * Bytes of a node's memory for the job. Local.
+ *
+ * @param gpus  the job's of a node; 0: not known
+ * @param cpus  likewise
+ * @return 0: nobody says, or says a size that Slurm does not know, or all of it
+ */
+uint64_t me_slurm_memory_of_node(const me_slurm_memory *said, uint64_t gpus,
+                                 uint64_t cpus);
+
 /**
  * The file of configs/cards that a type means: `h100`, `a100_80gb`,
  * `nvidia_h100_80gb_hbm3`. Local.

@@ -256,8 +256,8 @@ typedef struct me_train_config {
     bool create_attention_mask_in_dataloader;
     bool torch_compile; /**< what Megatron-LM compiles is compiled */
     bool log_params_norm;
-    int32_t timing_log_level;  /**< from 1 on parts of a step are timed */
-    bool barrier_with_level_1_timing; /**< each behind a barrier */
+    int32_t timing_log_level; /**< from 1 on parts of a step are timed */
+    bool barrier_with_level_1_timing;   /**< each behind a barrier */
     int32_t empty_unused_memory_level;  /**< 1: the allocator's cache is emptied
                                             before the optimizer's step; 2: and
                                             after it */

@@ -329,12 +329,12 @@ static me_status refuse_stray(const me_flag_uses *uses, const char *word,
     }
     if (last != NULL && last->flag.rule != NULL &&
         arity_of(last->flag.values).max == 1) {
-        const me_status status = me_fail(
-            diag, ME_ERR_SYNTAX,
-            "'%.80s' belongs to no flag: %s takes one value, %.60s; "
-            "without quotes a shell makes several of a value with "
-            "blanks, or of an array",
-            word, last->name, last->values[0]);
+        const me_status status =
+            me_fail(diag, ME_ERR_SYNTAX,
+                    "'%.80s' belongs to no flag: %s takes one value, %.60s; "
+                    "without quotes a shell makes several of a value with "
+                    "blanks, or of an array",
+                    word, last->name, last->values[0]);
         return me_fail_flag(diag, status, last->name);
     }
     return me_fail(diag, ME_ERR_SYNTAX, "'%.80s' belongs to no flag%s%.60s",

@@ -268,6 +268,6 @@ static me_status check_activation(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_te_rules[] = {
-    check_version,     check_importable, check_op_fuser, check_activation,
+    check_version,     check_importable, check_op_fuser,      check_activation,
     check_determinism, check_variables,  check_layer_scaling, NULL,
 };

@@ -157,7 +157,7 @@ void me_finalize_model_grads(me_trainer *t)
         me_finish_grad_sync(t, c);
     }
     me_launch_stream_waits(e); // finish_grad_sync()
-    me_start_timers(t, 2);     // conditional embeddings, which there are none of
+    me_start_timers(t, 2); // conditional embeddings, which there are none of
     if (t->config->parallel.tensor > 1) {
         reduce_partial_gradients(t);
     }
