@@ -192,6 +192,16 @@ static me_status append_comma(machine *m, me_pickle_text *list)
                                          : append_piece(m, list, ",", 1);
 }
 
+/** What the text behind a key says of the class of its object. */
+static void find_class(const machine *m, me_pickle_text *object,
+                       const value *key)
+{
+    if (m->wanted->class_of != NULL && key[1].kind == ME_PICKLE_STRING) {
+        me_pickle_text_lower_class(object,
+                                   m->wanted->class_of(key->text, key[1].text));
+    }
+}
+
 static me_status set_items(machine *m, me_pickle_text *list, uint32_t first)
 {
     if ((m->n_values - first) % 2 != 0) {
@@ -203,9 +213,7 @@ static me_status set_items(machine *m, me_pickle_text *list, uint32_t first)
         if (key->kind != ME_PICKLE_STRING && key->kind != ME_PICKLE_LITERAL) {
             return bad(m, "a key is no text");
         }
-        if (m->wanted->cut_key != NULL && is_key(key, m->wanted->cut_key)) {
-            me_pickle_text_mark(list);
-        }
+        find_class(m, list, key);
         if (!counts(m, key)) {
             continue;
         }
@@ -224,13 +232,22 @@ static me_status set_items(machine *m, me_pickle_text *list, uint32_t first)
     return status;
 }
 
+/** Is an object of a class of which the list has all that is kept? */
+static bool is_left_out(const machine *m, const me_pickle_text *list,
+                        const me_pickle_text *part)
+{
+    const uint8_t of = me_pickle_text_class(part);
+    return of == ME_PICKLE_LEFT_OUT ||
+           (of < ME_PICKLE_CLASSES &&
+            me_pickle_text_count(list, of) == m->wanted->cut_items);
+}
+
 static me_status append_items(machine *m, me_pickle_text *list, uint32_t first)
 {
     me_status status = ME_OK;
     for (uint32_t i = first; status == ME_OK && i < m->n_values; i++) {
         const me_pickle_text *part = m->stack[i].list;
-        if (part != NULL && me_pickle_text_is_marked(part) &&
-            me_pickle_text_count(list) == m->wanted->cut_items) {
+        if (part != NULL && is_left_out(m, list, part)) {
             continue;
         }
         status = append_comma(m, list);

@@ -40,13 +40,22 @@ enum {
     ME_PICKLE_JSON_TENTHS = 3
 };
 
+/** Classes of dictionaries by which lists are cut; others lie in between. */
+enum {
+    ME_PICKLE_LEFT_OUT = 0,
+    ME_PICKLE_CLASSES = 3,
+    ME_PICKLE_NO_CLASS = ME_PICKLE_CLASSES /* the text does not say it */
+};
+
 /** What is wanted of a pickle. All borrowed. */
 typedef struct me_pickle_wanted {
     const char *const *keys; /**< of dictionaries: others are left out */
     size_t n_keys;
-    const char *cut_key; /**< lists of dictionaries with this key, such as the
-                              frames of a stack, are cut; NULL: none */
-    uint32_t cut_items;  /**< to so many */
+    /** The class of a dictionary with such a text, as the frames of a stack have:
+     *  of several the lowest. Lists keep the first of each class, and none of
+     *  ME_PICKLE_LEFT_OUT; NULL: lists are kept whole. */
+    uint8_t (*class_of)(const char *key, const char *text);
+    uint32_t cut_items; /**< of each class that a list keeps */
     me_progress_part
         *part; /**< of its bytes twice, since it is read twice; NULL:
                                  nobody looks */

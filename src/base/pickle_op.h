@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 enum {
-    ME_PICKLE_TEXT = 80 /**< of a text that are kept, with the NUL */
+    ME_PICKLE_TEXT = 256 /**< of a text that are kept, with the NUL */
 };
 
 typedef enum me_pickle_kind {

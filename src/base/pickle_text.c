@@ -2,6 +2,7 @@
 #include "base/pickle_text.h"
 
 #include "base/alloc.h"
+#include "base/pickle.h"
 
 enum {
     KEPT_BYTES = 1 << 14 /* of a text in memory */
@@ -17,9 +18,9 @@ struct me_pickle_text {
     uint32_t holders;
     bool is_object;
     bool is_closed;
-    bool is_marked;
-    uint32_t n_marked; /**< that were appended */
-    span *spans;       /**< what it begins with */
+    uint8_t class_number;
+    uint32_t n_of[ME_PICKLE_CLASSES]; /**< that were appended */
+    span *spans;                      /**< what it begins with */
     uint32_t n_spans;
     uint32_t capacity;
     me_str tail; /**< what follows */
@@ -31,6 +32,7 @@ me_pickle_text *me_pickle_text_create(bool is_object)
     if (t != NULL) {
         t->holders = 1;
         t->is_object = is_object;
+        t->class_number = ME_PICKLE_NO_CLASS;
     }
     return t;
 }
@@ -64,19 +66,21 @@ bool me_pickle_text_is_closed(const me_pickle_text *text)
     return text->is_closed;
 }
 
-void me_pickle_text_mark(me_pickle_text *text)
+void me_pickle_text_lower_class(me_pickle_text *text, uint8_t class_number)
 {
-    text->is_marked = true;
+    if (class_number < text->class_number) {
+        text->class_number = class_number;
+    }
 }
 
-bool me_pickle_text_is_marked(const me_pickle_text *text)
+uint8_t me_pickle_text_class(const me_pickle_text *text)
 {
-    return text->is_marked;
+    return text->class_number;
 }
 
-uint32_t me_pickle_text_count(const me_pickle_text *text)
+uint32_t me_pickle_text_count(const me_pickle_text *text, uint8_t class_number)
 {
-    return text->n_marked;
+    return text->n_of[class_number];
 }
 
 bool me_pickle_text_is_empty(const me_pickle_text *text)
@@ -144,7 +148,9 @@ me_status me_pickle_text_append_text(me_pickle_text *text,
                                      me_pickle_spool *spool,
                                      const me_pickle_text *part)
 {
-    text->n_marked += part->is_marked ? 1 : 0;
+    if (part->class_number < ME_PICKLE_CLASSES) {
+        text->n_of[part->class_number]++;
+    }
     me_status status =
         me_pickle_text_append(text, spool, part->is_object ? "{" : "[", 1);
     if (status == ME_OK && part->n_spans > 0) {

@@ -35,13 +35,15 @@ void me_pickle_text_release(me_pickle_text *text);
 
 bool me_pickle_text_is_object(const me_pickle_text *text);
 
-/** It is an object of those of which lists are cut. */
-void me_pickle_text_mark(me_pickle_text *text);
+/** It is an object of a class by which lists are cut (base/pickle.h), if it is
+ *  of no lower one. */
+void me_pickle_text_lower_class(me_pickle_text *text, uint8_t class_number);
 
-bool me_pickle_text_is_marked(const me_pickle_text *text);
+uint8_t me_pickle_text_class(const me_pickle_text *text);
 
-/** Marked objects that were appended. */
-uint32_t me_pickle_text_count(const me_pickle_text *text);
+/** Objects of a class that were appended. @param class_number  below
+ *  ME_PICKLE_CLASSES */
+uint32_t me_pickle_text_count(const me_pickle_text *text, uint8_t class_number);
 
 /** Nothing is appended to it any more. */
 void me_pickle_text_close(me_pickle_text *text);

@@ -16,6 +16,14 @@ void me_str_fini(me_str *str)
     *str = (me_str){0};
 }
 
+void me_str_clear(me_str *str)
+{
+    str->length = 0;
+    if (str->text != NULL) {
+        str->text[0] = '\0';
+    }
+}
+
 void me_str_fini_piece(me_str *piece, me_str *whole)
 {
     if (whole->status == ME_OK) {

@@ -27,6 +27,9 @@ typedef struct me_str {
 /** Give back the text; the string is empty again. */
 void me_str_fini(me_str *str);
 
+/** Empty, with the memory that it has; a failure stays. */
+void me_str_clear(me_str *str);
+
 /** Give back a piece of which @p whole was made: where the piece failed, the
  *  whole has. */
 void me_str_fini_piece(me_str *piece, me_str *whole);

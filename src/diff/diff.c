@@ -205,15 +205,17 @@ int64_t me_part_change(const me_part_pair *pair)
                      (pair->a == NULL ? 0 : pair->a->bytes));
 }
 
+const me_part *me_part_named(const me_part_pair *pair)
+{
+    return pair->a == NULL || me_part_change(pair) > 0 ? pair->b : pair->a;
+}
+
 static int by_change(const void *a, const void *b)
 {
     const int64_t x = llabs(me_part_change(a));
     const int64_t y = llabs(me_part_change(b));
-    const me_part_pair *p = a;
-    const me_part_pair *q = b;
-    const me_part *first = p->a == NULL ? p->b : p->a;
-    const me_part *second = q->a == NULL ? q->b : q->a;
-    return x != y ? (x < y) - (x > y) : strcmp(first->name, second->name);
+    return x != y ? (x < y) - (x > y)
+                  : strcmp(me_part_named(a)->name, me_part_named(b)->name);
 }
 
 me_status me_diff_parts(const me_diff_pair *pair, me_division division,

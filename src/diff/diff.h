@@ -72,6 +72,10 @@ me_status me_diff_parts(const me_diff_pair *pair, me_division division,
                         me_part_pair **pairs_out,
                         uint32_t *n_out) ME_MUST_CHECK;
 
+/** The one of the two that a pair is named after: the one that has more, since
+ *  blocks of one size bear a name of their own in each source. Borrowed. */
+const me_part *me_part_named(const me_part_pair *pair);
+
 /** Bytes of the second less those of the first. */
 int64_t me_part_change(const me_part_pair *pair);
 

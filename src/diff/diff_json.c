@@ -37,17 +37,17 @@ static json_t *make_quantities(const me_diff *diff, const me_diff_pair *pair)
 
 static json_t *make_part(const me_part_pair *p)
 {
-    const me_part *any = p->a == NULL ? p->b : p->a;
+    const me_part *named = me_part_named(p);
     json_t *one = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o}", "name", any->name, "first",
+        "{s:s, s:o, s:o, s:o, s:o}", "name", named->name, "first",
         make_bytes(p->a != NULL, p->a == NULL ? 0 : p->a->bytes), "second",
         make_bytes(p->b != NULL, p->b == NULL ? 0 : p->b->bytes), "first_count",
         make_bytes(p->a != NULL, p->a == NULL ? 0 : p->a->count),
         "second_count",
         make_bytes(p->b != NULL, p->b == NULL ? 0 : p->b->count));
-    return any->key == 0
+    return named->key == 0
                ? one
-               : me_json_put(one, "block_bytes", me_json_bytes(any->key));
+               : me_json_put(one, "block_bytes", me_json_bytes(named->key));
 }
 
 /** Parts that differ; null where only one of them has the division. */

@@ -135,11 +135,6 @@ static me_status print_ranks(const me_diff *diff, me_str *text)
     return status;
 }
 
-static const me_part *any(const me_part_pair *p)
-{
-    return p->a == NULL ? p->b : p->a;
-}
-
 static void get_part_change(const void *item, me_str *cell)
 {
     append_change(cell, me_part_change(item));
@@ -176,11 +171,11 @@ static void append_name(me_str *cell, const char *name)
 
 static void get_part_name(const void *item, me_str *cell)
 {
-    const me_part_pair *p = item;
-    if (any(p)->name[0] == '\0') {
+    const char *name = me_part_named(item)->name;
+    if (name[0] == '\0') {
         me_str_append(cell, "(no stack)");
     } else {
-        append_name(cell, any(p)->name);
+        append_name(cell, name);
     }
 }
 

@@ -211,7 +211,7 @@ static me_status read_modules(me_profile_rank *rank, const json_t *modules)
             continue;
         }
         const uint64_t bytes = own_bytes(modules, i, path);
-        name.length = 0;
+        me_str_clear(&name);
         fold_path(path, &name);
         status = me_str_status(&name);
         if (status == ME_OK && bytes > 0) {

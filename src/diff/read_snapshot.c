@@ -8,6 +8,7 @@
 #include "base/pickle.h"
 #include "base/str.h"
 #include "diff/profile_read.h"
+#include "diff/snapshot_frames.h"
 #include "diff/snapshot_peak.h"
 
 #include <inttypes.h>
@@ -27,7 +28,9 @@ static const char *const keys[] = {
 typedef struct reading {
     me_trace_reading t;
     me_json_reader *json;
-    uint32_t n_frames;
+    uint32_t n_other;   /**< frames, of those in the label */
+    uint32_t n_python;  /**< those in python */
+    me_str python;      /**< a label of Python's frames alone */
     uint64_t n_entries; /**< of the trace */
     uint64_t traffic;   /**< bytes of all entries, within INT64_MAX */
     bool has_segments;  /**< a list of them */
@@ -69,7 +72,7 @@ static me_status read_fields(reading *r, me_diag *diag,
 static me_status copy_text(reading *r, me_diag *diag,
                            const me_json_token *token, me_str *text_out)
 {
-    text_out->length = 0;
+    me_str_clear(text_out);
     if (token->kind == ME_JSON_STRING) {
         me_str_append_clean(text_out, token->text, strlen(token->text));
     }
@@ -103,40 +106,62 @@ static const char *base_name(const me_str *path)
     return slash == NULL ? me_str_text(path) : slash + 1;
 }
 
+static void append_frame(const reading *r, me_str *label, uint32_t n_before)
+{
+    me_str_append(label, n_before == 0 ? "" : " < ");
+    me_str_append(label, me_str_text(&r->frame_name));
+    me_str_append(label, " (");
+    me_str_append(label, base_name(&r->frame_file));
+    me_str_append(label, ")");
+}
+
 static me_status read_frame(void *self, me_diag *diag,
                             const me_json_token *token)
 {
     reading *r = self;
     me_json_field fields[] = {{.key = "name", read_frame_name},
                               {.key = "filename", read_frame_file}};
-    if (token->kind != ME_JSON_OBJECT || r->n_frames == SHOWN_FRAMES) {
+    if (token->kind != ME_JSON_OBJECT || r->n_python == SHOWN_FRAMES) {
         return me_json_skip(r->json, diag, token);
     }
+    me_str_clear(&r->frame_name);
+    me_str_clear(&r->frame_file);
     const me_status status = me_json_read_object(r->json, diag, fields, 2, r);
-    if (status == ME_OK) {
-        if (r->n_frames == 0) {
+    if (status != ME_OK) {
+        return status;
+    }
+    const uint8_t by_name = me_frame_class_of_name(me_str_text(&r->frame_name));
+    const uint8_t by_file = me_frame_class_of_file(me_str_text(&r->frame_file));
+    const uint8_t of = by_file < by_name ? by_file : by_name;
+    if (of == ME_FRAME_PYTHON) {
+        append_frame(r, &r->python, r->n_python++);
+    } else if (of == ME_FRAME_OTHER && r->n_other < SHOWN_FRAMES) {
+        if (r->n_other == 0) {
             r->t.category = me_trace_category(me_str_text(&r->frame_file));
         }
-        me_str_append(&r->t.label, r->n_frames == 0 ? "" : " < ");
-        me_str_append(&r->t.label, me_str_text(&r->frame_name));
-        me_str_append(&r->t.label, " (");
-        me_str_append(&r->t.label, base_name(&r->frame_file));
-        me_str_append(&r->t.label, ")");
-        r->n_frames++;
+        append_frame(r, &r->t.label, r->n_other++);
     }
-    return status;
+    return ME_OK;
 }
 
 static me_status read_frames(void *self, me_diag *diag,
                              const me_json_token *token)
 {
     reading *r = self;
-    r->n_frames = 0;
-    r->t.label.length = 0;
+    r->n_other = 0;
+    r->n_python = 0;
+    me_str_clear(&r->t.label);
+    me_str_clear(&r->python);
     r->t.category = -1;
-    return token->kind == ME_JSON_ARRAY
-               ? me_json_read_list(r->json, diag, read_frame, r)
-               : me_json_skip(r->json, diag, token);
+    const me_status status =
+        token->kind == ME_JSON_ARRAY
+            ? me_json_read_list(r->json, diag, read_frame, r)
+            : me_json_skip(r->json, diag, token);
+    if (r->n_python > 0) {
+        me_str_clear(&r->t.label);
+        me_str_append(&r->t.label, me_str_text(&r->python));
+    }
+    return status;
 }
 
 static me_status no_memory(const reading *r, me_diag *diag)
@@ -191,8 +216,8 @@ static me_status read_entry(void *self, me_diag *diag,
         [SIZE] = {.key = "size"},
         [METADATA] = {.key = "user_metadata", read_metadata},
         [FRAMES] = {.key = "frames", read_frames}};
-    r->metadata.length = 0;
-    r->t.label.length = 0;
+    me_str_clear(&r->metadata);
+    me_str_clear(&r->t.label);
     r->t.category = -1;
     me_status status = read_fields(r, diag, token, fields, N_FIELDS);
     if (status == ME_OK) {
@@ -361,6 +386,7 @@ static me_status read_json_part(me_profile *profile, FILE *file,
     }
     me_json_reader_destroy(r.json);
     me_str_fini(&r.metadata);
+    me_str_fini(&r.python);
     me_str_fini(&r.frame_name);
     me_str_fini(&r.frame_file);
     me_trace_reading_fini(&r.t);
@@ -380,7 +406,7 @@ static me_status read_pickle(me_profile *profile, FILE *file, me_diag *diag)
     const me_pickle_wanted wanted = {
         .keys = keys,
         .n_keys = sizeof keys / sizeof keys[0],
-        .cut_key = "filename",
+        .class_of = me_frame_class,
         .cut_items = SHOWN_FRAMES,
         .part = &part,
     };

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "model/event.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /** Of a block that is not freed. */
@@ -119,7 +120,7 @@ static me_status free_block(me_trace_reading *t, const me_trace_call *call,
     me_id_value *value = me_id_map_find(&t->live, (const char *)&call->address,
                                         sizeof call->address);
     if (value == NULL) { // it was there before
-        t->label.length = 0;
+        me_str_clear(&t->label);
         t->category = -1;
         const me_status status = make(t, call, 0);
         if (status == ME_OK) {
@@ -221,23 +222,70 @@ static uint32_t find_peak(const me_trace_reading *t, uint64_t *peak_out)
     return at;
 }
 
+/** By their bytes, then by their label. */
+static int by_label(const void *a, const void *b)
+{
+    const me_trace_call *x = *(const me_trace_call *const *)a;
+    const me_trace_call *y = *(const me_trace_call *const *)b;
+    return x->bytes != y->bytes ? (x->bytes > y->bytes) - (x->bytes < y->bytes)
+                                : (x->label > y->label) - (x->label < y->label);
+}
+
+/** Blocks of one size are a part, which the label that most of them bear names.
+ *  @param blocks  n, ordered by them */
+static me_status add_blocks(const me_trace_reading *t,
+                            const me_trace_call *const *blocks, uint32_t n,
+                            me_part_list *parts)
+{
+    me_status status = ME_OK;
+    uint32_t next = 0;
+    for (uint32_t i = 0; status == ME_OK && i < n; i = next) {
+        const uint64_t bytes = blocks[i]->bytes;
+        uint32_t n_most = 0;
+        uint32_t label = blocks[i]->label;
+        uint32_t n_same = 0;
+        for (next = i; next < n && blocks[next]->bytes == bytes; next++) {
+            const bool is_same =
+                next > i && blocks[next]->label == blocks[next - 1]->label;
+            n_same = is_same ? n_same + 1 : 1;
+            if (n_same > n_most) {
+                n_most = n_same;
+                label = blocks[next]->label;
+            }
+        }
+        status = me_part_add(parts, t->labels[label], bytes, bytes * (next - i),
+                             next - i);
+    }
+    return status;
+}
+
 static me_status list_peak(me_trace_reading *t, uint32_t at,
                            me_profile_rank *rank)
 {
     me_status status = ME_OK;
+    uint32_t n = 0;
+    const me_trace_call **blocks =
+        me_alloc(t->n_blocks, sizeof *blocks, "diff.peak");
+    if (blocks == NULL) {
+        return ME_ERR_NOMEM;
+    }
     for (uint32_t i = 0; status == ME_OK && i < t->n_blocks; i++) {
         const me_trace_call *b = &t->blocks[i];
         if (b->made_at > at || b->freed_at < at) {
             continue;
         }
-        status = me_part_add(&rank->divisions[ME_DIVISION_BLOCK],
-                             t->labels[b->label], b->bytes, b->bytes, 1);
-        if (status == ME_OK && b->category >= 0) {
+        blocks[n++] = b;
+        if (b->category >= 0) {
             status = me_part_add(&rank->divisions[ME_DIVISION_CATEGORY],
                                  me_category_name((me_category)b->category), 0,
                                  b->bytes, 1);
         }
     }
+    qsort(blocks, n, sizeof(const me_trace_call *), by_label);
+    if (status == ME_OK) {
+        status = add_blocks(t, blocks, n, &rank->divisions[ME_DIVISION_BLOCK]);
+    }
+    me_free(blocks);
     return status;
 }
 

@@ -6,8 +6,18 @@
 #include <string.h>
 
 static const char *const keys[] = {"a", "b", "7"};
+
+/* "f" says the class: "x" is left out. */
+static uint8_t class_of(const char *key, const char *text)
+{
+    if (strcmp(key, "f") != 0) {
+        return ME_PICKLE_NO_CLASS;
+    }
+    return text[0] == 'x' ? ME_PICKLE_LEFT_OUT : text[0] == 'y' ? 1 : 2;
+}
+
 static const me_pickle_wanted wanted = {
-    .keys = keys, .n_keys = 3, .cut_key = "f", .cut_items = 2};
+    .keys = keys, .n_keys = 3, .class_of = class_of, .cut_items = 2};
 
 /* The JSON of a pickle, or its error. */
 static void read_pickle(const char *bytes, size_t length, char json_out[512])
@@ -95,21 +105,25 @@ static void test_pickle__memo(void **state)
     ASSERT_REFUSED("]q\x05.", "out of turn");
 }
 
-/* Lists of objects with the key "f" are cut to two. */
+/* Lists of objects with the key "f" are cut to two of a class. */
 static void test_pickle__cut(void **state)
 {
     (void)state;
     ASSERT_JSON("](K\x01K\x02K\x03"
                 "e.",
                 "[1,2,3]");
+    // objects of the classes 1, left out, 1, 2, 1, 1; then a list in the list
     ASSERT_JSON("](}(U\x01"
-                "fK\x01U\x01"
-                "aK\x01u}\x94(U\x01"
-                "fK\x01u}U\x01"
-                "fNsh\x00"
+                "fU\x01yU\x01"
+                "aK\x01u}U\x01"
+                "fU\x01xs}\x94(U\x01"
+                "fU\x01yu}(U\x01"
+                "bK\x02U\x01"
+                "fU\x01zu}U\x01"
+                "fU\x01ysh\x00"
                 "e]}U\x01"
-                "fNsaa.",
-                "[{\"a\":1},{},[{}]]");
+                "fU\x01ysaa.",
+                "[{\"a\":1},{},{\"b\":2},[{}]]");
 }
 
 static void test_pickle__refused(void **state)
