@@ -29,13 +29,29 @@ typedef struct command {
     me_progress progress;
 } command;
 
+static const char deciding_name[] = "candidates decided";
+
+static void show_preparation(void *self, const char *what, bool begins,
+                             uint32_t count)
+{
+    me_progress *progress = self;
+    if (begins) {
+        me_progress_next(progress, what, count);
+    } else {
+        me_progress_step(progress);
+    }
+}
+
 static bool show_progress(void *self, const me_candidate *candidate,
                           uint32_t done, uint32_t count)
 {
     me_progress *progress = self;
     (void)candidate;
     (void)done;
-    progress->total = count; // which is known by now
+    // Open: bounds may decide all that is left at once.
+    if (progress->what != deciding_name) {
+        me_progress_next(progress, deciding_name, count);
+    }
     me_progress_step(progress);
     return true;
 }
@@ -96,6 +112,9 @@ static me_search_request request_of(command *c)
                                     (uint32_t)me_transport_size(c->transport)),
         .listener = {.decided =
                          me_shows_progress(c->transport) ? show_progress : NULL,
+                     .prepares = me_shows_progress(c->transport)
+                                     ? show_preparation
+                                     : NULL,
                      .self = &c->progress},
     };
 }
@@ -137,8 +156,7 @@ int me_search(me_transport *transport, const me_cli *cli, me_diag *diag)
     }
     if (status == ME_OK) {
         me_progress_begin(&c.progress, me_shows_progress(transport),
-                          "candidates decided", 0);
-        c.progress.then = ""; // bounds may decide all that is left at once
+                          deciding_name, 0);
         const me_search_request request = request_of(&c);
         status = me_search_run_create(transport, &request, c.job, diag, &c.run);
         me_progress_end(&c.progress);

@@ -41,6 +41,14 @@ void me_progress_begin(me_progress *progress, bool is_wanted, const char *what,
     atomic_init(&progress->shown, 0);
 }
 
+void me_progress_next(me_progress *progress, const char *what, uint32_t total)
+{
+    progress->what = what;
+    progress->total = total;
+    progress->then = "";
+    atomic_store(&progress->done, 0);
+}
+
 /** Characters of a line that a terminal does not break; its last column stays
  *  empty, since some go on with the next line behind it. */
 static int room_of(int length)

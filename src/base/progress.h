@@ -49,6 +49,10 @@ typedef struct me_progress_part {
 void me_progress_begin(me_progress *progress, bool is_wanted, const char *what,
                        uint32_t total);
 
+/** Other steps begin, as long after the beginning as it is; others may follow
+ *  them. Not while threads step. Local. @param what  static */
+void me_progress_next(me_progress *progress, const char *what, uint32_t total);
+
 /** A step is done. Threads may call it at once. Local. */
 void me_progress_step(me_progress *progress);
 

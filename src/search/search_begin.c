@@ -10,12 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char probing_name[] = "layers probed";
+
 /** Probes of this process, and what became of them. */
 typedef struct probing {
     me_search_run *search;
     me_probes *probes;
     me_status *statuses;
 } probing;
+
+void me_search_prepares(const me_search_run *run, const char *what, bool begins,
+                        uint32_t count)
+{
+    const me_search_listener *l = &run->request.listener;
+    if (l->prepares != NULL && me_transport_rank(run->transport) == 0) {
+        l->prepares(l->self, what, begins, count);
+    }
+}
 
 static bool probe_task(void *self, uint32_t task)
 {
@@ -28,6 +39,7 @@ static bool probe_task(void *self, uint32_t task)
             me_probe_run(&s->candidates.items[probes->first[task]], s->job,
                          probes->kind, &s->card, &diag, &probes->items[task]);
     }
+    me_search_prepares(s, probing_name, false, probes->count);
     return p->statuses[task] == ME_OK;
 }
 
@@ -105,6 +117,7 @@ me_status me_search_probe(me_search_run *run, me_probes *probes, me_diag *diag)
     p.statuses = me_alloc(n, sizeof *p.statuses, "search.probes");
     me_status status = p.statuses == NULL ? ME_ERR_NOMEM : ME_OK;
     if (status == ME_OK) {
+        me_search_prepares(s, probing_name, true, n);
         me_workers_run(s->request.threads, n, probe_task, &p);
     }
     for (uint32_t i = 0; status == ME_OK && i < n; i++) {

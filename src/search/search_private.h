@@ -106,6 +106,10 @@ me_units_done me_search_kept_of(me_search_run *run, uint32_t index);
 /** Seconds of a clock that only goes forward; for the budget. Local. */
 double me_search_seconds(void);
 
+/** Tell the listener of what is prepared (search/search_run.h). Local. */
+void me_search_prepares(const me_search_run *run, const char *what, bool begins,
+                        uint32_t count);
+
 /**
  * Run the probes that bounds are made nearer by, each on one process. Collective.
  *

@@ -18,6 +18,8 @@
 #    define ME_VERSION "unknown"
 #endif
 
+static const char weighing_name[] = "candidates weighed";
+
 static me_status read_choices(me_search_run *s, me_diag *diag)
 {
     const me_search_request *r = &s->request;
@@ -139,8 +141,11 @@ static me_status weigh_again(me_search_run *s, uint32_t index, me_diag *diag)
 static me_status weigh_layers(me_search_run *s, me_diag *diag)
 {
     me_status status = ME_OK;
-    for (uint32_t i = 0; status == ME_OK && i < s->candidates.count; i++) {
+    const uint32_t n = s->candidates.count;
+    me_search_prepares(s, weighing_name, true, n);
+    for (uint32_t i = 0; status == ME_OK && i < n; i++) {
         status = weigh_again(s, i, diag);
+        me_search_prepares(s, weighing_name, false, n);
     }
     return status;
 }
@@ -234,8 +239,11 @@ static me_status enumerate(me_search_run *s, me_diag *diag)
 {
     me_status status =
         me_candidates_fill(s->space, s->job, diag, &s->candidates);
-    for (uint32_t i = 0; status == ME_OK && i < s->candidates.count; i++) {
+    const uint32_t n = s->candidates.count;
+    me_search_prepares(s, weighing_name, true, n);
+    for (uint32_t i = 0; status == ME_OK && i < n; i++) {
         status = weigh(s, &s->candidates.items[i], diag);
+        me_search_prepares(s, weighing_name, false, n);
     }
     return status == ME_OK ? check_reasons(s, diag) : status;
 }

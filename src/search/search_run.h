@@ -19,6 +19,11 @@ typedef struct me_search_listener {
      *  @return false: stop, and leave the rest undecided */
     bool (*decided)(void *self, const me_candidate *candidate, uint32_t done,
                     uint32_t count);
+    /** NULL is allowed. What comes before the first candidate is decided, of
+     *  this process; threads may call it at once.
+     *  @param what   the steps are, such as "candidates weighed"; static
+     *  @param begins  @p count of them begin; else one of them is done */
+    void (*prepares)(void *self, const char *what, bool begins, uint32_t count);
     void *self;
 } me_search_listener;
 
