@@ -95,14 +95,15 @@ static char **make_environment(const me_script_order *order,
     while (environ[count] != NULL) {
         count++;
     }
-    char **variables = me_arena_alloc(arena, count + 6, sizeof *variables);
+    char **variables = me_arena_alloc(arena, count + 8, sizeof *variables);
     size_t n = 0;
     for (size_t i = 0; variables != NULL && i < count; i++) {
         if (!is_hidden(environ[i])) {
             variables[n++] = environ[i];
         }
     }
-    me_str texts[5] = {{0}};
+    me_str texts[7] = {{0}};
+    size_t n_texts = 5;
     me_str_printf(&texts[0], "PATH=%s", place->bin);
     me_str_printf(&texts[1], "TMPDIR=%s", place->tmp);
     // A command that bash does not find does nothing, as those of the list.
@@ -112,8 +113,19 @@ static char **make_environment(const me_script_order *order,
     me_str_printf(&texts[3], ME_GUISE_CARD "=%s",
                   order->card == NULL ? "" : order->card);
     me_carry_begin(&texts[4]);
+    // A login sets both, and scripts end without them under `set -u`.
+    const char *user = getenv("USER");
+    const char *login = getenv("LOGNAME");
+    if (user == NULL) {
+        me_str_printf(&texts[n_texts++], "USER=%s",
+                      login == NULL ? "user" : login);
+    }
+    if (login == NULL) {
+        me_str_printf(&texts[n_texts++], "LOGNAME=%s",
+                      user == NULL ? "user" : user);
+    }
     bool is_fine = variables != NULL;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < n_texts; i++) {
         char *copy = is_fine && me_str_status(&texts[i]) == ME_OK
                          ? me_arena_strdup(arena, me_str_text(&texts[i]))
                          : NULL;
