@@ -139,7 +139,7 @@ static void get_verdict(const void *row, me_str *cell)
     const me_compare_line *line = line_of(row);
     me_str_append(cell, line->n_stages == 0
                             ? "cannot run"
-                            : me_risk_name(line->row->report->verdict.risk));
+                            : me_risk_phrase(line->row->report->verdict.risk));
 }
 
 static void get_confidence(const void *row, me_str *cell)

@@ -269,6 +269,8 @@ me_status me_report_write(const me_report *report, me_format format,
 
 /** Name as JSON writes it; static. Local. */
 const char *me_risk_name(me_risk risk);
+/** As it is said to people; static. Local. */
+const char *me_risk_phrase(me_risk risk);
 const char *me_basis_name(me_basis basis);
 
 /** The verdict in one line without its end. Local. */

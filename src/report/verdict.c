@@ -56,7 +56,7 @@ const char *me_risk_name(me_risk risk)
     return "unknown";
 }
 
-static const char *risk_phrase(me_risk risk)
+const char *me_risk_phrase(me_risk risk)
 {
     switch (risk) {
 #define PHRASE_CASE(constant, name, phrase)                                    \
@@ -468,7 +468,7 @@ void me_verdict_print(const me_report *report, me_str *text)
     const me_verdict *v = &report->verdict;
     // A limited run has shown that what is over the capacity is cached.
     const bool is_squeezed = v->risk == ME_RISK_TIGHT && is_over(v);
-    me_str_append(text, risk_phrase(v->risk));
+    me_str_append(text, me_risk_phrase(v->risk));
     if (v->risk == ME_RISK_CANNOT_SAY) {
         append_reason(v, &report->config->not_modelled, text);
     }

@@ -125,7 +125,7 @@ static void get_rank(const void *row, me_str *cell)
 
 static void get_verdict(const void *row, me_str *cell)
 {
-    me_str_append(cell, me_risk_name((me_risk)result_of(row)->risk));
+    me_str_append(cell, me_risk_phrase((me_risk)result_of(row)->risk));
 }
 
 static const me_column columns[] = {
