@@ -2,6 +2,7 @@
 #include "app/cli_flag.h"
 #include "app/job_file.h"
 #include "base/nearest.h"
+#include "base/str.h"
 #include "config/flags.h"
 
 #include <stdio.h>
@@ -188,11 +189,14 @@ static const me_cli_command *find_command(const char *word, me_diag *diag)
                       word, word, word);
         return NULL;
     }
-    (void)me_fail(
-        diag, ME_ERR_CONFIG,
-        "%s: no such command; estimate, check, fit, compare, search, "
-        "replay, schedule, track, diff and options are, and help of one",
-        word);
+    me_str names = {0};
+    for (int i = 0; (c = me_cli_command_at(i)) != NULL; i++) {
+        me_str_printf(&names, "%s%s", i == 0 ? "" : ", ", c->name);
+    }
+    (void)me_fail(diag, ME_ERR_CONFIG,
+                  "%s: no such command; %s are, and help of one", word,
+                  me_str_text(&names));
+    me_str_fini(&names);
     return NULL;
 }
 

@@ -126,6 +126,7 @@ static void test_cli__errors_name_the_flag(void **state)
         {{"--no-fold", "--dump", "plan"}, "--no-fold has no effect with"},
         {{"--model", "a", "--model", "b"}, "--model is given twice"},
         {{"help", "us"}, "us: no such command"},
+        {{"help", "us"}, "diff, list, options are"},
         {{"check", "--dump", "plan"}, "--dump: memest check"},
         {{"track", "--top", "3"}, "--top has no effect with --tool mem"},
         {{"track", "--tool", "mod", "--tabulate"}, "with mem fsdp2 sac it has"},
