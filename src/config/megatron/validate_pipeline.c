@@ -128,7 +128,10 @@ static me_status check_even_split(const me_config *config, me_diag *diag)
     }
     return me_fail(diag, ME_ERR_CONFIG,
                    "parallel.pipeline = %d does not divide model.num_layers%s "
-                   "= %d",
+                   "= %d; parallel.decoder_first_pipeline_num_layers and "
+                   "parallel.decoder_last_pipeline_num_layers "
+                   "(--decoder-first-pipeline-num-layers, "
+                   "--decoder-last-pipeline-num-layers) deal the ends apart",
                    (int)p->pipeline,
                    layers_to_deal(config) == config->model.num_layers
                        ? ""

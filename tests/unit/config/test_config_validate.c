@@ -271,7 +271,8 @@ static const char *const rule_cases[][2] = {
      "model.max_position_embeddings=268435456",
      "over 256 PiB"},
     {"parallel.pipeline=3",
-     "parallel.pipeline = 3 does not divide model.num_layers = 8"},
+     "parallel.pipeline = 3 does not divide model.num_layers = 8; "
+     "parallel.decoder_first_pipeline_num_layers and"},
     {"parallel.pipeline=4 "
      "parallel.account_for_loss_in_pipeline_split=true",
      "with what parallel.account_for_* adds = 9"},
