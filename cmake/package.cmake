@@ -26,4 +26,6 @@ mark_as_advanced(DPKG_SHLIBDEPS)
 if(DPKG_SHLIBDEPS)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 endif()
+# Debian's place for the licence.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE TYPE DOC RENAME copyright)
 include(CPack)
