@@ -31,7 +31,7 @@ static void sort_indices(me_engine *e, uint64_t n, me_tensor **sorted,
     me_tensor *range = indices_buffer(e, "arange", n);
     me_fill_resized(e, 8);
     me_temporary(e, "cub.sort",
-                 me_radix_sort_bytes(&(me_radix_sort){n, 64, 8}));
+                 me_radix_sort_bytes(&(me_radix_sort){n, 64, 8, false}));
     me_drop(e, range);
 }
 

@@ -19,24 +19,27 @@ enum {
 };
 
 /** Items that a thread block takes. */
-static uint64_t tile_of(uint64_t key_bytes)
+static uint64_t tile_of(const me_radix_sort *sort)
 {
     const uint64_t threads = 384;
-    return threads * (key_bytes == 1 ? 9 : key_bytes == 4 ? 14 : 12);
+    const uint64_t wide = sort->is_of_keys_alone ? 15 : 12;
+    return threads * (sort->key_bytes == 1   ? 9
+                      : sort->key_bytes == 4 ? 14
+                                             : wide);
 }
 
 uint64_t me_radix_sort_bytes(const me_radix_sort *sort)
 {
     const uint64_t digits = 256;
     const uint64_t passes = me_div_up(sort->key_bits, 8);
-    const uint64_t tiles = me_div_up(sort->items, tile_of(sort->key_bytes));
+    const uint64_t tiles = me_div_up(sort->items, tile_of(sort));
     uint64_t bytes = passes * digits * 8;
     bytes = me_size_add(bytes, me_size_mul(tiles, digits * 4));
     if (passes > 1) {
         bytes = me_size_add(
             bytes, me_round_up(me_size_mul(sort->key_bytes, sort->items), 256));
-        bytes =
-            me_size_add(bytes, me_round_up(me_size_mul(8, sort->items), 256));
+        const uint64_t values = sort->is_of_keys_alone ? 0 : sort->items;
+        bytes = me_size_add(bytes, me_round_up(me_size_mul(8, values), 256));
     }
     bytes = me_size_add(bytes, me_round_up(passes * 4, 256));
     return me_size_add(bytes, 255);
@@ -58,9 +61,9 @@ me_tensor *me_argsort(me_engine *e, const me_tensor *x)
     } else {
         me_tensor *range = indices(e, "arange", n);
         me_fill_resized(e, 8);
-        me_temporary(
-            e, "cub.sort",
-            me_radix_sort_bytes(&(me_radix_sort){n, 8 * key_bytes, key_bytes}));
+        me_temporary(e, "cub.sort",
+                     me_radix_sort_bytes(
+                         &(me_radix_sort){n, 8 * key_bytes, key_bytes, false}));
         me_drop(e, range);
     }
     me_launch_kernel(e, ME_KERNEL_INDEX, 0,
@@ -69,13 +72,24 @@ me_tensor *me_argsort(me_engine *e, const me_tensor *x)
     return positions;
 }
 
+static uint64_t bits_of(uint64_t x)
+{
+    uint64_t bits = 0;
+    while (x > 0) {
+        bits++;
+        x >>= 1;
+    }
+    return bits;
+}
+
 /** Temporaries of a sort of @p n bytes in @p rows rows that no block sorts by
  *  itself: all of them by value with their places, then by row; or row by row
  *  (SortStable.cu, launch_stable_sort_kernel()). */
 static void sort_rows(me_engine *e, uint64_t n, uint64_t rows)
 {
     const uint64_t few_rows = 128;
-    const uint64_t bytes = me_radix_sort_bytes(&(me_radix_sort){n, 8, 1});
+    const uint64_t bytes =
+        me_radix_sort_bytes(&(me_radix_sort){n, 8, 1, false});
     const uint64_t n_places = rows < few_rows ? 2 : 1;
     me_tensor *places[2] = {NULL, NULL};
     for (uint64_t i = 0; i < n_places; i++) {
@@ -84,6 +98,11 @@ static void sort_rows(me_engine *e, uint64_t n, uint64_t rows)
     me_tensor *keys = me_empty(e, "cub.sort", ME_DTYPE_UINT8, ME_SHAPE(n));
     me_temporary(e, "cub.sort", bytes);
     me_drop(e, keys);
+    if (rows < few_rows) {
+        const me_radix_sort by_row = {n, bits_of(rows), 8,
+                                      .is_of_keys_alone = true};
+        me_temporary(e, "cub.sort", me_radix_sort_bytes(&by_row));
+    }
     for (uint64_t i = n_places; i > 0; i--) {
         me_drop(e, places[i - 1]);
     }
@@ -106,16 +125,6 @@ me_tensor *me_argsort_rows(me_engine *e, const me_tensor *x)
     return positions;
 }
 
-static uint64_t bits_of(uint64_t x)
-{
-    uint64_t bits = 0;
-    while (x > 0) {
-        bits++;
-        x >>= 1;
-    }
-    return bits;
-}
-
 /** Numbers of elements from indices of one dimension: `index.remainder(size) *
  *  stride`, two operations. */
 static me_tensor *linear_index(me_engine *e, uint64_t n)
@@ -133,7 +142,8 @@ static void sort_linear(me_engine *e, uint64_t n, uint64_t range)
     me_tensor *original = indices(e, "index_put.positions", n);
     me_tensor *positions = indices(e, "arange", n);
     me_fill_resized(e, 8);
-    const me_radix_sort sort = {n, range > 1 ? bits_of(range - 1) : 1, 8};
+    const me_radix_sort sort = {n, range > 1 ? bits_of(range - 1) : 1, 8,
+                                false};
     me_temporary(e, "cub.sort",
                  n > SINGLE_TILE ? me_radix_sort_bytes(&sort) : 1);
     me_drop(e, positions);

@@ -10,11 +10,12 @@
 
 #include "tensor/tensor.h"
 
-/** A radix sort of pairs of a key and a value of 8 bytes. */
+/** A radix sort of pairs of a key and a value of 8 bytes, or of keys. */
 typedef struct me_radix_sort {
     uint64_t items;
-    uint64_t key_bits;  /**< that are looked at */
-    uint64_t key_bytes; /**< 1, 4 or 8 */
+    uint64_t key_bits;     /**< that are looked at */
+    uint64_t key_bytes;    /**< 1, 4 or 8 */
+    bool is_of_keys_alone; /**< of 8 bytes */
 } me_radix_sort;
 
 /**
