@@ -2,6 +2,7 @@
 #include "base/size.h"
 #include "nn/megatron/moe_utils.h"
 #include "nn/megatron/router.h"
+#include "nn/megatron/shared_experts.h"
 #include "nn/megatron/te_permutation.h"
 #include "nn/megatron/token_dispatcher.h"
 #include "ops/index.h"
@@ -90,6 +91,10 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
     const uint64_t capacity = me_expert_capacity(d->nn->config, d->n_tokens);
     if (is_fused(d)) {
         keep_counts(d);
+    }
+    if (d->shared_experts != NULL) {
+        me_shared_experts_pre_forward_comm(d->shared_experts,
+                                           me_view(e, tokens, d->shape));
     }
     const me_permuted p =
         is_fused(d)
