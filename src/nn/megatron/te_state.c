@@ -196,6 +196,7 @@ static void keep_lengths(me_nn *nn, const char *what, uint64_t batch,
     if (tensor != NULL && *tensor == NULL) {
         *tensor = me_keep(nn->e, what, ME_CATEGORY_BUFFER, ME_DTYPE_INT32,
                           ME_SHAPE(me_size_add(batch, 1)));
+        me_fill_resized(nn->e, 4); // arange
     }
 }
 

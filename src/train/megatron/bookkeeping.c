@@ -152,8 +152,9 @@ static void repeat_temporary(me_trainer *t, const char *op, uint64_t bytes,
 
 /** torch.distributed.all_gather_object: sizes first, then objects, each made as
  * long as the longest. */
-void me_gather_object_in(me_trainer *t, me_group_kind group, uint64_t bytes,
-                         uint64_t longest)
+/** all_gather_object(). @param told  elements that the others are told of */
+static void gather_object(me_trainer *t, me_group_kind group, uint64_t bytes,
+                          uint64_t longest, uint64_t told)
 {
     me_engine *e = t->e;
     const uint64_t ranks = (uint64_t)t->comm->size[group];
@@ -174,7 +175,7 @@ void me_gather_object_in(me_trainer *t, me_group_kind group, uint64_t bytes,
     me_tensor *gathered = me_scratch(e, "all_gather", longest * ranks);
     me_communicate(e, t->comm,
                    (me_call){group, ME_COLLECTIVE_ALL_GATHER, ME_DTYPE_UINT8,
-                             longest, -1, false});
+                             told, -1, false});
     me_drop(e, gathered);
     me_drop(e, object);
     me_drop(e, size);
@@ -183,9 +184,20 @@ void me_gather_object_in(me_trainer *t, me_group_kind group, uint64_t bytes,
     me_leave(e, frame, NULL);
 }
 
+void me_gather_object_in(me_trainer *t, me_group_kind group, uint64_t bytes,
+                         uint64_t longest)
+{
+    gather_object(t, group, bytes, longest, longest);
+}
+
 void me_gather_object(me_trainer *t, uint64_t bytes, uint64_t longest)
 {
     me_gather_object_in(t, ME_GROUP_WORLD, bytes, longest);
+}
+
+void me_gather_own_object(me_trainer *t, uint64_t bytes)
+{
+    gather_object(t, ME_GROUP_WORLD, bytes, bytes, 1);
 }
 
 /** build_train_valid_test_data_loaders(), once for every chunk. */

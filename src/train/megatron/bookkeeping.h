@@ -29,6 +29,9 @@ void me_bootstrap_user_buffers(struct me_trainer *t);
  * pickled
  *  @param longest  of any rank's */
 void me_gather_object(struct me_trainer *t, uint64_t bytes, uint64_t longest);
+/** The same of objects that ranks have of different lengths, where nobody knows
+ *  the longest: this rank's is taken for it, and ranks agree on the call alone. */
+void me_gather_own_object(struct me_trainer *t, uint64_t bytes);
 /** The same over a group. */
 void me_gather_object_in(struct me_trainer *t, me_group_kind group,
                          uint64_t bytes, uint64_t longest);

@@ -53,8 +53,8 @@ static void gather_summary(me_trainer *t, const me_offload_summary *summary)
             numbers += integer_bytes(summary->bytes[i]);
         }
     }
-    me_gather_object(t, list_bytes(n, names), list_bytes(n, names));
-    me_gather_object(t, list_bytes(n, numbers), list_bytes(n, numbers));
+    me_gather_own_object(t, list_bytes(n, names));
+    me_gather_own_object(t, list_bytes(n, numbers));
     me_barriers(t, 1);
 }
 
