@@ -198,18 +198,22 @@ static const struct {
     {"-omni", "encoders of images and sounds beside the language model"},
 };
 
+/** The name behind the last slash, in small letters, with `-` between words. */
+static void write_small(const char *name, char small_out[NAME_BYTES])
+{
+    const char *slash = strrchr(name, '/');
+    (void)snprintf(small_out, NAME_BYTES, "%s",
+                   slash == NULL ? name : slash + 1);
+    for (char *c = small_out; *c != '\0'; c++) {
+        const int letter = (tolower)((unsigned char)*c);
+        *c = (char)(letter == '_' ? '-' : letter);
+    }
+}
+
 const char *me_known_model_lacks(const char *name)
 {
     char small[NAME_BYTES];
-    const char *slash = strrchr(name, '/');
-    (void)snprintf(small, sizeof small, "%s", slash == NULL ? name : slash + 1);
-    for (char *c = small; *c != '\0'; c++) {
-        const char letter = (char)tolower((unsigned char)*c);
-        *c = letter;
-        if (letter == '_') {
-            *c = '-';
-        }
-    }
+    write_small(name, small);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         if (strstr(small, families[i].part) != NULL) {
             return families[i].lacks;

@@ -100,6 +100,9 @@ static void dump_rests(const me_config *config, const char *options,
         me_str_printf(text, " o%d = ", ++n);
         me_option_append_quoted(me_str_text(&value), text);
         me_str_append(text, ";");
+        if (me_str_status(&value) != ME_OK) {
+            text->status = me_str_status(&value);
+        }
         me_str_fini(&value);
     }
     me_str_append(text, " };");
