@@ -205,7 +205,7 @@ static void write_small(const char *name, char small_out[NAME_BYTES])
     (void)snprintf(small_out, NAME_BYTES, "%s",
                    slash == NULL ? name : slash + 1);
     for (char *c = small_out; *c != '\0'; c++) {
-        const int letter = (tolower)((unsigned char)*c);
+        const int letter = tolower((unsigned char)*c);
         *c = (char)(letter == '_' ? '-' : letter);
     }
 }
