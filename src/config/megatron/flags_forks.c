@@ -97,6 +97,7 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--use-fault-tolerance --rollout-health-check-*:i --update-weight-*:*s "
      "--update-weights-interval:i --check-weight-update-equal "
      "--megatron-to-hf-mode:s --save-hf:s --use-wandb --wandb-mode:s "
+     "--wandb-name:s "
      "--wandb-dir:s --wandb-key:s --wandb-host:s --wandb-team:s "
      "--wandb-group:s --wandb-run-id:s --disable-wandb-random-suffix "
      "--use-tensorboard --tb-project-name:s --tb-experiment-name:s "

@@ -33,10 +33,22 @@ static const me_yaml_field flag_fields[] = {
 
 static const me_trainer flag_trainer = {.fields = flag_fields};
 
-/** FlagScale's files, and those that turn group_query_attention off. */
+/** Files of --yaml-cfg say the fusion of swiglu by its own key, and have none of
+ *  gelu with biases (core_transformer_config_from_yaml()). */
+static const me_yaml_field cfg_fields[] = {
+    {"bias_activation_fusion", "false", .flags = "--no-bias-gelu-fusion"},
+    {"activation_func", "gelu", .flags = "--no-bias-gelu-fusion"},
+    {.key = NULL},
+};
+
+static const me_trainer cfg_trainer = {.fields = cfg_fields};
+
+/** Files of --yaml-cfg, FlagScale's, and those that turn group_query_attention
+ *  off. */
 static const me_trainer *trainer_of(const me_yaml *yaml)
 {
     bool is_flags = false;
+    bool is_cfg = false;
     for (size_t i = 0; i < yaml->count; i++) {
         const me_yaml_leaf *leaf = &yaml->leaves[i];
         bool is_on = false;
@@ -45,8 +57,9 @@ static const me_trainer *trainer_of(const me_yaml *yaml)
             return is_on ? &trainer : &flag_trainer;
         }
         is_flags = is_flags || strncmp(leaf->path, "experiment.", 11) == 0;
+        is_cfg = is_cfg || strncmp(leaf->path, "language_model.", 15) == 0;
     }
-    return is_flags ? &flag_trainer : &trainer;
+    return is_cfg ? &cfg_trainer : is_flags ? &flag_trainer : &trainer;
 }
 
 /** The last leaf that bears one of the names and says something, or NULL. */
