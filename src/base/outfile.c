@@ -75,11 +75,14 @@ static char *follow(const char *path)
 /** The target with its links resolved, so that a link stays a link. */
 static char *resolve_target(const char *path)
 {
+    struct stat about;
     char *real = realpath(path, NULL);
     char *target = me_strdup(real == NULL ? path : real, "outfile.target");
-    struct stat about;
-    for (int i = 0; real == NULL && i < LINKS_MAX && target != NULL &&
-                    lstat(target, &about) == 0 && S_ISLNK(about.st_mode);
+    // What is there though its links lead nowhere: /dev/stdout of a pipe.
+    const bool is_there = real == NULL && stat(path, &about) == 0;
+    for (int i = 0;
+         real == NULL && !is_there && i < LINKS_MAX && target != NULL &&
+         lstat(target, &about) == 0 && S_ISLNK(about.st_mode);
          i++) {
         char *next = follow(target);
         me_free(target);

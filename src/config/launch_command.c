@@ -325,7 +325,10 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
     w->ranks.deepspeed.is_used |= wrapper->kind == ME_WRAPPER_DEEPSPEED;
     w->ranks.accelerate.is_used |= wrapper->kind == ME_WRAPPER_ACCELERATE;
     bool is_module = false;
+    bool is_program = false; // --no-python: of any language
     while (!is_module && word_at(w, 0) != NULL && word_at(w, 0)[0] == '-') {
+        is_program |= strcmp(word_at(w, 0), "--no-python") == 0 ||
+                      strcmp(word_at(w, 0), "--no_python") == 0;
         if (strcmp(word_at(w, 0), "--") == 0) { // as getopt and argparse do
             w->at++;
             break;
@@ -339,10 +342,10 @@ static me_status step_wrapper(walk *w, const me_wrapper *wrapper,
         }
     }
     // After -m comes a launcher of PyTorch, or the script as a module.
-    w->is_python = wrapper->kind == ME_WRAPPER_PYTHON ||
-                   wrapper->kind == ME_WRAPPER_TORCHRUN ||
-                   wrapper->kind == ME_WRAPPER_DEEPSPEED ||
-                   wrapper->kind == ME_WRAPPER_ACCELERATE;
+    w->is_python = !is_program && (wrapper->kind == ME_WRAPPER_PYTHON ||
+                                   wrapper->kind == ME_WRAPPER_TORCHRUN ||
+                                   wrapper->kind == ME_WRAPPER_DEEPSPEED ||
+                                   wrapper->kind == ME_WRAPPER_ACCELERATE);
     return ME_OK;
 }
 
@@ -378,14 +381,17 @@ static me_status step_launcher(walk *w, int n_words)
                                   name);
 }
 
-/** A script that is not here, in front of one that trains: it sets variables
- *  and starts what stands behind it, as such scripts do in images. */
+/** A script in front of one that trains, or of what starts one: it sets variables
+ *  and starts what stands behind it, as scripts do that bind a rank to its cores or
+ *  lie in images. */
 static bool is_entrance(const walk *w)
 {
     const char *next = word_at(w, 1);
     return !w->is_python && me_ends_with(word_at(w, 0), ".sh") &&
            next != NULL &&
-           me_launch_script_is_known(w->argc - w->at - 1, w->argv + w->at + 1);
+           (me_wrapper_find(next) != NULL ||
+            me_launch_script_is_known(w->argc - w->at - 1,
+                                      w->argv + w->at + 1));
 }
 
 static me_status step_entrance(walk *w)
@@ -393,7 +399,7 @@ static me_status step_entrance(walk *w)
     const char *name = word_at(w, 0);
     w->at++;
     return me_config_assume(w->config, w->diag,
-                            "%.80s, which is not here, starts what stands "
+                            "%.80s, which is not run, starts what stands "
                             "behind it and sets no variable that matters",
                             name);
 }

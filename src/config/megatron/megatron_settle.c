@@ -208,8 +208,9 @@ static me_status settle_loading(me_config *config, const me_flag_uses *uses,
                      "train.load_checkpoint=nothing");
 }
 
-/** Both variables are compared with "1" (torch/_dynamo/config.py, eval_frame.py):
- *  any other text, "true" among them, turns nothing off. */
+/** The variables are compared with "1" (torch/_dynamo/config.py, eval_frame.py,
+ *  torch/_inductor/config.py): any other text, "true" among them, turns nothing
+ *  off. */
 static bool is_on(const me_config *config, const char *variable)
 {
     const char *value = me_config_variable(config, variable);
@@ -218,9 +219,13 @@ static bool is_on(const me_config *config, const char *variable)
 
 static me_status settle_compilation(me_config *config, me_diag *diag)
 {
-    return is_on(config, "TORCH_COMPILE_DISABLE") ||
-                   is_on(config, "TORCHDYNAMO_DISABLE")
-               ? me_config_set(config, "train.torch_compile", "false", diag)
+    if (is_on(config, "TORCH_COMPILE_DISABLE") ||
+        is_on(config, "TORCHDYNAMO_DISABLE")) {
+        return me_config_set(config, "train.torch_compile", "false", diag);
+    }
+    return is_on(config, "TORCHINDUCTOR_FORCE_DISABLE_CACHES")
+               ? me_config_set(config, "train.compile_cache_is_warm", "false",
+                               diag)
                : ME_OK;
 }
 
