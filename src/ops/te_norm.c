@@ -276,6 +276,9 @@ enum {
 
 me_tensor *me_te_op_view(me_engine *e, me_tensor *x)
 {
+    if (x == NULL) {
+        return NULL;
+    }
     me_tensor *view = me_alias(e, x, x->shape, x->strides);
     me_drop(e, x);
     return view;

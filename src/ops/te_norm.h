@@ -56,7 +56,7 @@ void me_te_normalize_backward(me_engine *e, const me_tensor *gy,
 
 /** What a function of te hands on of @p x: a view of what the kernel made, which
  *  keeps that (DifferentiableViewMeta's base), so that a sum with it is not made
- *  in place; takes @p x. */
+ *  in place; takes @p x. @return NULL for NULL */
 me_tensor *me_te_op_view(me_engine *e, me_tensor *x);
 
 /** What the fuser does at the end of an operation's backward. */

@@ -135,6 +135,30 @@ static void test_outfile__makes_what_a_link_leads_to(void **state)
     assert_int_equal(unlink(second), 0);
 }
 
+/* What /dev/stdout is in front of a pipe: a link that leads to no path, and yet
+ * something is there. */
+static void test_outfile__writes_to_a_pipe_under_dev(void **state)
+{
+    (void)state;
+    int ends[2] = {-1, -1};
+    char name[64];
+    char text[8] = "";
+    assert_int_equal(pipe(ends), 0);
+    (void)snprintf(name, sizeof name, "/dev/fd/%d", ends[1]);
+    me_outfile *file = NULL;
+    me_diag diag = {0};
+    if (me_outfile_create(name, &diag, &file) != ME_OK) {
+        fail_msg("%s", diag.text);
+    }
+    (void)fputs("new", me_outfile_stream(file));
+    assert_int_equal(me_outfile_commit(file, NULL), ME_OK);
+    me_outfile_destroy(file);
+    assert_int_equal(read(ends[0], text, sizeof text - 1), 3);
+    assert_string_equal(text, "new");
+    assert_int_equal(close(ends[0]), 0);
+    assert_int_equal(close(ends[1]), 0);
+}
+
 /* No link becomes a file, and nothing is written in its place. */
 static void test_outfile__refuses_links_in_a_circle(void **state)
 {
@@ -287,6 +311,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(
             test_outfile__makes_what_a_link_leads_to, setup, teardown),
+        cmocka_unit_test(test_outfile__writes_to_a_pipe_under_dev),
         cmocka_unit_test_setup_teardown(test_outfile__refuses_links_in_a_circle,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_outfile__keeps_a_link, setup,

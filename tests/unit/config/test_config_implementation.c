@@ -87,13 +87,16 @@ static void test_implementation__compilation_is_turned_off(void **state)
     static const struct {
         const char *variable;
         bool is_compiled;
+        bool is_warm;
     } cases[] = {
-        {"TORCH_COMPILE_DISABLE=1", false},
-        {"TORCHDYNAMO_DISABLE=1", false},
-        {"TORCH_COMPILE_DISABLE=0", true},
-        {"TORCH_COMPILE_DISABLE=", true},
-        {"TORCH_COMPILE_DISABLE=true", true},
-        {"TORCHDYNAMO_DISABLE=True", true},
+        {"TORCH_COMPILE_DISABLE=1", false, true},
+        {"TORCHDYNAMO_DISABLE=1", false, true},
+        {"TORCH_COMPILE_DISABLE=0", true, true},
+        {"TORCH_COMPILE_DISABLE=", true, true},
+        {"TORCH_COMPILE_DISABLE=true", true, true},
+        {"TORCHDYNAMO_DISABLE=True", true, true},
+        {"TORCHINDUCTOR_FORCE_DISABLE_CACHES=1", true, false},
+        {"TORCHINDUCTOR_FORCE_DISABLE_CACHES=0", true, true},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -105,6 +108,7 @@ static void test_implementation__compilation_is_turned_off(void **state)
                                                words, NULL),
                          ME_OK);
         assert_int_equal(config->train.torch_compile, cases[i].is_compiled);
+        assert_int_equal(config->train.compile_cache_is_warm, cases[i].is_warm);
         me_config_destroy(config);
     }
 }

@@ -209,6 +209,10 @@ static const struct {
     {"SLURM_STEP_NUM_TASKS=16 torchrun --nproc-per-node 4 pretrain_gpt.py", 4,
      NULL},
     {"SLURM_STEP_NUM_TASKS=16 srun -n 4 python pretrain_gpt.py", 4, NULL},
+    {"srun -n 4 ./bind.sh python pretrain_gpt.py", 4, "bind.sh, which is not"},
+    {"torchrun --nproc-per-node 4 --no-python ./bind.sh python "
+     "pretrain_gpt.py",
+     4, "bind.sh, which is not"},
     {"SLURM_STEP_NUM_TASKS=1 SLURM_NNODES=1 python pretrain_gpt.py", 1,
      "the world size is 1"},
     {"SLURM_STEP_NUM_TASKS=1 SLURM_NNODES=2 python pretrain_gpt.py", 0,
