@@ -221,7 +221,8 @@ me_status me_launch_script_choose(me_config *config, int argc,
     return me_fail(diag, ME_ERR_UNSUPPORTED,
                    "'%.80s' has no flag of torchtitan's behind it, such as "
                    "--job.config_file FILE: of scripts with this name "
-                   "torchtitan's alone is modelled",
+                   "torchtitan's alone is modelled; of Primus' and FlagScale's "
+                   "give --model the YAML",
                    argv[0]);
 }
 

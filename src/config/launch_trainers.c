@@ -25,6 +25,7 @@ static const struct {
     {"horovodrun", "Horovod's all-reduce is not modelled"},
     {"lightning", "Lightning's trainer is not modelled"},
     {"xtuner", "XTuner's trainer is not modelled"},
+    {"primus-cli", "give --model the YAML that its --config names"},
     {"nemo", "of its commands `nemo llm pretrain` and `nemo llm finetune` are"},
 };
 
