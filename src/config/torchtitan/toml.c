@@ -309,10 +309,11 @@ static me_status read_pairs(me_toml_scanner *s)
             s->at++;
             return ME_OK;
         }
-        if (*s->at++ != ',') {
+        if (*s->at != ',') {
             return me_toml_fail(s, "an inline table goes on with ',' or ends "
                                    "with '}', on its line");
         }
+        s->at++;
     }
 }
 
@@ -394,9 +395,12 @@ me_status me_toml_read(me_arena *arena, const char *where, const char *text,
         return me_toml_fail(&s, "binary file: it has a NUL byte");
     }
     me_status status = ME_OK;
-    for (me_toml_skip_lines(&s); status == ME_OK && *s.at != '\0';
-         me_toml_skip_lines(&s)) {
+    me_toml_skip_lines(&s);
+    while (status == ME_OK && *s.at != '\0') {
         status = *s.at == '[' ? read_table(&s) : read_key(&s);
+        if (status == ME_OK) { // else it may stand behind the end
+            me_toml_skip_lines(&s);
+        }
     }
     return status;
 }
