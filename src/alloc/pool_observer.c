@@ -6,10 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-    FIRST_IDS = 1024
-};
-
 typedef enum id_state {
     ID_UNUSED,
     ID_ALLOCATED,
@@ -59,26 +55,20 @@ static void end(me_pool_observer *o, me_status status, uint32_t id)
 
 static bool has_id(me_pool_observer *o, uint32_t id)
 {
-    if (id < o->n_ids) {
+    const uint32_t before = o->n_ids;
+    if (id < before) { // of nearly every event
         return true;
     }
-    uint64_t n = o->n_ids == 0 ? FIRST_IDS : o->n_ids;
-    while (n <= id) {
-        n *= 2;
-    }
     known_id *grown =
-        n > UINT32_MAX
-            ? NULL
-            : me_realloc(o->ids, (size_t)n, sizeof *grown, "alloc.observer");
+        me_grow_to(o->ids, id, &o->n_ids, sizeof *grown, "alloc.observer");
     if (grown == NULL) {
         end(o, ME_ERR_NOMEM, id);
         return false;
     }
-    for (uint64_t i = o->n_ids; i < n; i++) {
+    for (uint32_t i = before; i < o->n_ids; i++) {
         grown[i] = (known_id){0};
     }
     o->ids = grown;
-    o->n_ids = (uint32_t)n;
     return true;
 }
 
@@ -121,18 +111,13 @@ static void complete_late(me_pool_observer *o)
 
 static void keep_late(me_pool_observer *o, const known_id *id, uint32_t number)
 {
-    if (o->n_late == o->late_capacity) {
-        const uint32_t wanted =
-            o->late_capacity == 0 ? FIRST_IDS : 2 * o->late_capacity;
-        late_block *larger =
-            me_realloc(o->late, wanted, sizeof *larger, "alloc.late");
-        if (larger == NULL) {
-            end(o, ME_ERR_NOMEM, number);
-            return;
-        }
-        o->late = larger;
-        o->late_capacity = wanted;
+    late_block *larger = me_grow(o->late, o->n_late, &o->late_capacity,
+                                 sizeof *larger, "alloc.late");
+    if (larger == NULL) {
+        end(o, ME_ERR_NOMEM, number);
+        return;
     }
+    o->late = larger;
     o->late[o->n_late++] = (late_block){id->block, id->epoch};
 }
 

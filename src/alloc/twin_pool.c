@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 
 enum {
-    FIRST_IDS = 1024,
     BATCH_MAX = 5 /* tensors of a micro-batch */
 };
 
@@ -83,26 +82,20 @@ void me_twin_pool_destroy(me_twin_pool *pool)
 /** @return false: there is no host memory, so nobody knows */
 static bool has_id(me_twin_pool *t, uint32_t id)
 {
-    if (id < t->n_ids) {
+    const uint32_t before = t->n_ids;
+    if (id < before) { // of nearly every event
         return true;
     }
-    uint64_t n = t->n_ids == 0 ? FIRST_IDS : t->n_ids;
-    while (n <= id) {
-        n *= 2;
-    }
     twin_block *grown =
-        n > UINT32_MAX
-            ? NULL
-            : me_realloc(t->blocks, (size_t)n, sizeof *grown, "alloc.twin");
+        me_grow_to(t->blocks, id, &t->n_ids, sizeof *grown, "alloc.twin");
     if (grown == NULL) {
         t->differs = true;
         return false;
     }
-    for (uint64_t i = t->n_ids; i < n; i++) {
+    for (uint32_t i = before; i < t->n_ids; i++) {
         grown[i] = (twin_block){.block = ME_POOL_NO_BLOCK};
     }
     t->blocks = grown;
-    t->n_ids = (uint32_t)n;
     return true;
 }
 

@@ -78,20 +78,16 @@ void memest_pool_destroy(memest_pool *pool)
 /** Room for what is known of block @p number. */
 static me_status reserve(memest_pool *pool, uint32_t number)
 {
-    if (number < pool->n_blocks) {
-        return ME_OK;
-    }
-    const uint32_t n = number < UINT32_MAX / 2 ? 2 * (number + 1) : UINT32_MAX;
-    block_info *blocks =
-        me_realloc(pool->blocks, n, sizeof *blocks, "api.blocks");
+    const uint32_t before = pool->n_blocks;
+    block_info *blocks = me_grow_to(pool->blocks, number, &pool->n_blocks,
+                                    sizeof *blocks, "api.blocks");
     if (blocks == NULL) {
         return ME_ERR_NOMEM;
     }
-    for (uint32_t i = pool->n_blocks; i < n; i++) {
+    for (uint32_t i = before; i < pool->n_blocks; i++) {
         blocks[i] = (block_info){.state = BLOCK_FREE};
     }
     pool->blocks = blocks;
-    pool->n_blocks = n;
     return ME_OK;
 }
 

@@ -67,6 +67,23 @@ void *me_realloc(void *items, size_t count, size_t size, const char *name)
     return granted(realloc(items, bytes == 0 ? 1 : bytes), name);
 }
 
+void *me_grow_to(void *items, uint32_t at, uint32_t *capacity, size_t size,
+                 const char *name)
+{
+    uint64_t wanted = *capacity == 0 ? FIRST_ITEMS : *capacity;
+    if (at < *capacity) {
+        return items;
+    }
+    while (wanted <= at) {
+        wanted *= 2;
+    }
+    void *larger = wanted > UINT32_MAX
+                       ? granted(NULL, name)
+                       : me_realloc(items, (size_t)wanted, size, name);
+    *capacity = larger == NULL ? *capacity : (uint32_t)wanted;
+    return larger;
+}
+
 void *me_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
               const char *name)
 {

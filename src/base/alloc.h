@@ -34,6 +34,16 @@ void *me_realloc(void *items, size_t count, size_t size,
                  const char *name) ME_MUST_CHECK;
 
 /**
+ * Room for item @p at of a growing array, doubled until there is; what is new is
+ * not set. Local.
+ *
+ * @param capacity  for how many there is room; follows
+ * @return as me_grow()
+ */
+void *me_grow_to(void *items, uint32_t at, uint32_t *capacity, size_t size,
+                 const char *name) ME_MUST_CHECK;
+
+/**
  * Room for one more item in a growing array, doubled where there is none. Local.
  *
  * @param count     items that there are; none if @p items is NULL
