@@ -21,13 +21,18 @@ me_confidence me_confidence_of(const me_report *report)
     // the allocator cuts segments.
     const uint64_t undecided = me_size_add(
         me_size_add(v->band.late_frees, v->band.overlap), v->band.routing);
-    const bool is_exact = undecided == 0 &&
-                          v->band.device <= ME_MEASURED_DEVICE_BAND_BYTES &&
-                          v->lower_bytes == 0 && v->higher_bytes == 0;
-    return (me_confidence){
-        .level = is_exact ? ME_CONFIDENCE_EXACT : ME_CONFIDENCE_APPROXIMATED,
+    const bool is_modelled = undecided == 0 &&
+                             v->band.device <= ME_MEASURED_DEVICE_BAND_BYTES &&
+                             v->lower_bytes == 0 && v->higher_bytes == 0;
+    me_confidence confidence = {
+        .level = ME_CONFIDENCE_APPROXIMATED,
         .lower_bytes = me_size_add(v->lower_bytes, v->band_bytes),
         .higher_bytes = me_size_add(v->higher_bytes, v->band_bytes)};
+    if (is_modelled) {
+        confidence.level =
+            v->band_bytes > 0 ? ME_CONFIDENCE_MODELLED : ME_CONFIDENCE_EXACT;
+    }
+    return confidence;
 }
 
 const char *me_confidence_word(me_confidence_level level)
@@ -43,7 +48,8 @@ const char *me_confidence_word(me_confidence_level level)
 void me_confidence_append(const me_confidence *confidence, me_str *text)
 {
     me_str_append(text, me_confidence_word(confidence->level));
-    if (confidence->level != ME_CONFIDENCE_APPROXIMATED) {
+    if (confidence->level == ME_CONFIDENCE_EXACT ||
+        confidence->level == ME_CONFIDENCE_NOT_MODELLED) {
         return;
     }
     me_str_append(text, ", -");

@@ -16,6 +16,7 @@
 /** X(constant, word). */
 #define ME_CONFIDENCE_LIST(X)                                                  \
     X(ME_CONFIDENCE_EXACT, "exact")                                            \
+    X(ME_CONFIDENCE_MODELLED, "modelled")                                      \
     X(ME_CONFIDENCE_APPROXIMATED, "approximated")                              \
     X(ME_CONFIDENCE_NOT_MODELLED, "not modelled")
 
@@ -26,9 +27,10 @@ typedef enum me_confidence_level {
 } me_confidence_level;
 
 typedef struct me_confidence {
-    /** Exact: all that the job asks of the allocator is in the number, and all
-     *  that remains is the band of a measured card's own memory. Not modelled: a
-     *  part of any size is not in it. */
+    /** Exact: to the byte. Modelled: all that the job asks of the allocator is in
+     *  the number, on a measured card; what remains is its band. Approximated: a
+     *  part is estimated, or nobody can decide it. Not modelled: a part of any
+     *  size is not in it. */
     me_confidence_level level;
     uint64_t lower_bytes;  /**< at most so much less; ME_BYTES_UNKNOWN: any */
     uint64_t higher_bytes; /**< at most so much more; likewise */
@@ -37,7 +39,8 @@ typedef struct me_confidence {
 /** Of the worst rank of a judged report. Local. */
 me_confidence me_confidence_of(const me_report *report);
 
-/** "exact", "approximated, -0.010 to +0.500 GiB", "not modelled". Local. */
+/** "exact", "modelled, -0.068 to +0.068 GiB", "approximated, -0.010 to +0.500
+ *  GiB", "not modelled". Local. */
 void me_confidence_append(const me_confidence *confidence, me_str *text);
 
 /** Its word alone; static. Local. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each part of a verdict that nobody can decide makes it no exact one by itself. */
+/* Each part of a verdict that nobody can decide makes it an approximation by
+ * itself; a number that has a band is not called exact. */
 #include "model/effect.h"
 #include "report/confidence.h"
 #include "support/test.h"
@@ -22,16 +23,20 @@ static void test_confidence__what_is_undecided(void **state)
         {.lower_bytes = 1},
         {.higher_bytes = 1},
     };
-    static const me_verdict exact[] = {
-        {.band = {.device = ME_MEASURED_DEVICE_BAND_BYTES}},
+    static const me_verdict modelled[] = {
+        {.band = {.device = ME_MEASURED_DEVICE_BAND_BYTES},
+         .band_bytes = ME_MEASURED_DEVICE_BAND_BYTES},
         {.band = {.segment = 1}, .band_bytes = 1},
+        {.band = {.compile_cache = 1}, .band_bytes = 1},
     };
+    static const me_verdict exact = {.worst_bytes = 1};
     for (size_t i = 0; i < sizeof undecided / sizeof undecided[0]; i++) {
         assert_int_equal(of(&undecided[i]).level, ME_CONFIDENCE_APPROXIMATED);
     }
-    for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++) {
-        assert_int_equal(of(&exact[i]).level, ME_CONFIDENCE_EXACT);
+    for (size_t i = 0; i < sizeof modelled / sizeof modelled[0]; i++) {
+        assert_int_equal(of(&modelled[i]).level, ME_CONFIDENCE_MODELLED);
     }
+    assert_int_equal(of(&exact).level, ME_CONFIDENCE_EXACT);
 }
 
 /* The band goes to both sides, what is left out to its own. */
