@@ -5,6 +5,7 @@
 #include "base/python_number.h"
 #include "config/argument_files.h"
 #include "config/config_private.h"
+#include "config/launch_contexts.h"
 #include "config/launch_export.h"
 #include "config/launch_ranks.h"
 #include "config/launch_script.h"
@@ -475,13 +476,18 @@ static me_status step_to_flags(walk *w)
 me_status me_config_read_launch(me_config *config, int argc,
                                 const char *const *argv, me_diag *diag)
 {
-    walk w = {.config = config, .argc = argc, .argv = argv, .diag = diag};
-    me_status status = step_to_flags(&w);
+    me_argument_words all = {argc, argv};
+    me_status status = me_launch_contexts_join(config, &all, diag);
+    walk w = {
+        .config = config, .argc = all.argc, .argv = all.argv, .diag = diag};
+    if (status == ME_OK) {
+        status = step_to_flags(&w);
+    }
     if (status == ME_OK) {
         status = me_launch_ranks_settle(&w.ranks, config, diag);
     }
     if (status == ME_OK && w.script != NULL) {
-        me_argument_words words = {argc - w.at, argv + w.at};
+        me_argument_words words = {w.argc - w.at, w.argv + w.at};
         status = me_argument_files_expand(config, &words, diag);
         if (status == ME_OK) {
             config->own->paste = w.script->paste;

@@ -161,6 +161,29 @@ static const struct {
      "--nproc-per-node=2 pretrain_gpt.py",
      2},
     {"--bf16", 0},
+    {"mpirun -n 4 python pretrain_gpt.py --bf16 : -np 4 python pretrain_gpt.py "
+     "--bf16",
+     8},
+    {"mpiexec --mca a b -n 1 -- python pretrain_gpt.py : -host c -n 2 -- "
+     "python pretrain_gpt.py : -n=3 -- python pretrain_gpt.py",
+     6},
+};
+
+/* Contexts of mpirun that make no job, and what is said of them. */
+static const struct {
+    const char *command;
+    const char *said;
+} contexts[] = {
+    {"mpirun -n 4 python pretrain_gpt.py --bf16 : -n 4 python pretrain_gpt.py",
+     "different words"},
+    {"mpirun -n 4 python pretrain_gpt.py : -n 4 python other.py",
+     "different words"},
+    {"mpirun -n 4 python pretrain_gpt.py : python pretrain_gpt.py",
+     "give each part"},
+    {"mpirun -n 4 python pretrain_gpt.py :", "give each part"},
+    {"mpirun -n 4 python pretrain_gpt.py : -n", "-n of mpirun beside ':'"},
+    {"srun -n 4 python pretrain_gpt.py : -n 4 python pretrain_gpt.py",
+     "starts several programs"},
 };
 
 /** Slots that hosts have not alike say nothing of a node. */
@@ -195,6 +218,39 @@ static void test_launch__world_sizes(void **state)
                          world_sizes[i].world_size);
         me_config_destroy(config);
     }
+}
+
+static void test_launch__contexts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(contexts); i++) {
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        assert_int_not_equal(read_command(config, contexts[i].command, &diag),
+                             ME_OK);
+        if (strstr(diag.text, contexts[i].said) == NULL) {
+            fail_msg("%s: %s", contexts[i].command, diag.text);
+        }
+        me_config_destroy(config);
+    }
+}
+
+/* What a later context sets is the job's as well. */
+static void test_launch__variables_of_contexts(void **state)
+{
+    (void)state;
+    me_config *config = me_config_create();
+    assert_int_equal(
+        read_command(config,
+                     "mpirun -x CUDA_DEVICE_MAX_CONNECTIONS=1 -n 1 python "
+                     "pretrain_gpt.py : -x "
+                     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True -n 1 "
+                     "python pretrain_gpt.py",
+                     NULL),
+        ME_OK);
+    assert_int_equal(config->parallel.world_size, 2);
+    assert_string_equal(config->device.alloc_conf, "expandable_segments:True");
+    me_config_destroy(config);
 }
 
 /** Of a script that no launcher starts; 0: nobody can tell. */
@@ -345,6 +401,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launch__world_sizes),
         cmocka_unit_test(test_launch__uneven_hosts),
+        cmocka_unit_test(test_launch__contexts),
+        cmocka_unit_test(test_launch__variables_of_contexts),
         cmocka_unit_test(test_launch__alone),
         cmocka_unit_test(test_launch__alone_gives_way),
         cmocka_unit_test(test_launch__memory_of_a_node),
