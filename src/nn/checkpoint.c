@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/size.h"
 #include "tensor/autograd.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 #include "tensor/saved_hooks.h"
 
@@ -291,6 +292,6 @@ void me_checkpoint_discard(me_output_checkpoint *checkpoint, me_tensor *hooked)
     }
     checkpoint->hook = (me_prehook){.run = run_again, .self = checkpoint};
     if (hooked->grad_fn != NULL) {
-        hooked->grad_fn->prehook = &checkpoint->hook;
+        me_prehook_add(hooked->grad_fn, &checkpoint->hook);
     }
 }

@@ -38,6 +38,7 @@ typedef struct me_edge {
 typedef struct me_prehook {
     void (*run)(void *self, me_engine *e, me_tensor *const *gy);
     void *self;
+    struct me_prehook *next; /**< of the same node, me_prehook_add()'s */
 } me_prehook;
 
 typedef struct me_node_hook me_node_hook;
@@ -85,10 +86,10 @@ struct me_node {
                          gradient */
     uint8_t pass;    /**< of its forward, see me_pass_set() */
     me_module_id module;
-    const me_prehook *prehook; /**< borrowed; NULL: none */
-    me_node_hook *hooks;       /**< of the tensors it made, see hooks.h */
-    me_edge *edges;            /**< `few_edges`, or those of `wide` */
-    me_wide *wide;             /**< NULL: few inputs and outputs */
+    me_prehook *prehooks; /**< in their order; borrowed; NULL: none */
+    me_node_hook *hooks;  /**< of the tensors it made, see hooks.h */
+    me_edge *edges;       /**< `few_edges`, or those of `wide` */
+    me_wide *wide;        /**< NULL: few inputs and outputs */
     me_edge few_edges[ME_MAX_INPUTS];
     me_tensor *saved[ME_MAX_SAVED]; /**< released in this order */
     me_tensor *variable;            /**< of an AccumulateGrad: the leaf */

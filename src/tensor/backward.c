@@ -301,8 +301,8 @@ static void run_node(me_engine *e, const me_run *r, me_node *node)
         me_node_hooks_run(node);
         me_module_switch(e, node->module);
     }
-    if (node->prehook != NULL) {
-        node->prehook->run(node->prehook->self, e, x.gy);
+    if (node->prehooks != NULL) {
+        me_prehooks_run(e, node, x.gy);
         me_module_switch(e, node->module);
     }
     check_versions(e, node);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "tensor/backward_run.h"
 #include "tensor/engine_private.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 #include "tensor/tensor.h"
 
@@ -94,7 +95,7 @@ static me_parameter_group *group_of(me_parameter_groups *groups, me_node *node,
     group->intermediates[0] = (me_intermediate){.node = node};
     group->intermediates[0].prehook =
         (me_prehook){.run = keep_gradient, .self = &group->intermediates[0]};
-    node->prehook = &group->intermediates[0].prehook;
+    me_prehook_add(node, &group->intermediates[0].prehook);
     return group;
 }
 
@@ -187,7 +188,8 @@ static void remove_prehooks(const me_parameter_groups *groups)
 {
     for (uint32_t i = 0; i < groups->count; i++) {
         for (uint32_t k = 0; k < groups->groups[i].n_intermediates; k++) {
-            groups->groups[i].intermediates[k].node->prehook = NULL;
+            me_prehook_remove(groups->groups[i].intermediates[k].node,
+                              &groups->groups[i].intermediates[k].prehook);
         }
     }
 }

@@ -82,6 +82,34 @@ void me_node_hooks_free(me_engine *e, me_node *node)
     }
 }
 
+void me_prehook_add(me_node *node, me_prehook *hook)
+{
+    me_prehook **end = &node->prehooks;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    hook->next = NULL;
+    *end = hook;
+}
+
+void me_prehook_remove(me_node *node, const me_prehook *hook)
+{
+    me_prehook **at = &node->prehooks;
+    while (*at != NULL && *at != hook) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        *at = hook->next;
+    }
+}
+
+void me_prehooks_run(me_engine *e, const me_node *node, me_tensor *const *gy)
+{
+    for (const me_prehook *h = node->prehooks; h != NULL; h = h->next) {
+        h->run(h->self, e, gy);
+    }
+}
+
 void me_tell_pre_forward(me_engine *e, me_module_id module, me_tensor *x)
 {
     for (uint32_t i = 0; i < e->n_hooks; i++) {

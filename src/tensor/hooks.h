@@ -122,6 +122,14 @@ me_node *me_tensor_hook(me_engine *e, me_tensor *x,
                         void (*run)(void *self, uint32_t number), void *self,
                         uint32_t number);
 
+/** `Node.register_prehook()`, and a tensor's hooks that look at its gradient: a
+ *  node runs them in the order they were added. @p hook is borrowed until it is
+ *  removed or the node has gone. */
+void me_prehook_add(me_node *node, me_prehook *hook);
+
+/** `handle.remove()`: the node's others stay. Nothing where it has none of it. */
+void me_prehook_remove(me_node *node, const me_prehook *hook);
+
 /** @name For modules, fully_shard, optimizers
  *  @{ */
 void me_tell_pre_forward(me_engine *e, me_module_id module, me_tensor *x);
@@ -151,6 +159,8 @@ void me_tell_host_memory(me_engine *e, int64_t bytes);
 void me_node_hooks_run(me_node *node);
 /** A node has gone: its hooks are free. */
 void me_node_hooks_free(me_engine *e, me_node *node);
+/** Tell a node's prehooks, in their order, of its outputs' gradients @p gy. */
+void me_prehooks_run(me_engine *e, const me_node *node, me_tensor *const *gy);
 /** @} */
 
 #endif /* MEMEST_TENSOR_HOOKS_H */

@@ -207,6 +207,20 @@ static job make_job_of_experts(me_random *random)
     return j;
 }
 
+/** None, or the activation, the norm before the experts, or both: of one expert a
+ *  rank both come back before its last product's gradient. */
+static void set_recomputed_experts(job *j, me_random *random)
+{
+    const int64_t which = me_random_in(random, 0, 3);
+    if (which > 0) {
+        set_word(j, "recompute.granularity=selective");
+        set_word(j, (which & 1) != 0 ? "recompute.moe_act=true"
+                                     : "recompute.moe_act=false");
+        set_word(j, (which & 2) != 0 ? "recompute.layernorm=true"
+                                     : "recompute.layernorm=false");
+    }
+}
+
 /** Two micro-batches in turns, told by the round: with few rounds and with many,
  *  and with groups of micro-batches that are longer than the pipeline. */
 static job make_job_in_turns(me_random *random)
@@ -246,8 +260,9 @@ static job make_job_in_turns(me_random *random)
         set_word(&j, "impl.transformer=transformer_engine");
         set_word(&j, "impl.core_attention=te_fused");
         set_flag(&j, random, "moe.delay_wgrad_compute");
+        set_recomputed_experts(&j, random);
     }
-    set(&j, "moe.num_experts", 4);
+    set(&j, "moe.num_experts", 2 * me_random_in(random, 1, 2));
     set(&j, "moe.router_topk", 2);
     set(&j, "moe.ffn_hidden_size", 64);
     set_word(&j, "moe.grouped_gemm=true");

@@ -232,17 +232,10 @@ static me_status check_turns(const me_config *config, me_diag *diag)
                        "(--overlap-moe-expert-parallel-comm) needs %s",
                        missing);
     }
-    const me_recompute_config *r = &config->recompute;
-    const bool has_one_expert =
-        config->moe.num_experts == (uint64_t)config->parallel.expert;
     const char *other =
         config->parallel.torch_fsdp2 ? "parallel.torch_fsdp2 = true"
         : !config->pipeline.is_own   ? "an order of pipeline.schedule"
-        : has_one_expert && r->granularity == ME_RECOMPUTE_SELECTIVE &&
-                r->moe_act && r->layernorm
-            ? "one expert a rank, recompute.moe_act = true and "
-              "recompute.layernorm = true"
-            : NULL;
+                                     : NULL;
     return other == NULL
                ? check_turns_of_depths(config, diag)
                : me_fail(

@@ -2,8 +2,8 @@
 #include "nn/megatron/cpu_offload.h"
 
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "nn/megatron/pinned_pool.h"
+#include "tensor/hooks.h"
 #include "tensor/launch.h"
 #include "tensor/saved_hooks.h"
 
@@ -289,8 +289,7 @@ void me_cpu_offload_exit(me_engine *e, me_cpu_offload *offload,
     }
     me_saved_hooks_set(e, offload->before);
     if (y->grad_fn != NULL) {
-        ME_ASSERT(y->grad_fn->prehook == NULL);
-        y->grad_fn->prehook =
-            &offload->layers[offload->running].before_backward;
+        me_prehook_add(y->grad_fn,
+                       &offload->layers[offload->running].before_backward);
     }
 }

@@ -294,6 +294,42 @@ static void test_checkpoint__discards_several_outputs(void **state)
     test_model_fini(&m);
 }
 
+/* One expert's last product has two of them: of the activation before it, and of
+ * the norm before the experts. Both come back, in the order they were asked for. */
+static void test_checkpoint__two_outputs_come_back_at_one_tensor(void **state)
+{
+    (void)state;
+    test_model m;
+    test_model_init(&m, 1);
+    me_engine *e = m.nn.e;
+
+    const me_section section = {.nn = &m.nn, .run = two};
+    me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 3));
+    me_output_checkpoint *norm = NULL;
+    me_output_checkpoint *activation = NULL;
+    me_tensor *n = me_checkpoint_output(&m.nn, &section, x, &norm);
+    me_tensor *h = me_silu(e, n); /* saves n */
+    me_tensor *a = me_checkpoint_output(&m.nn, &section, h, &activation);
+    me_tensor *y = me_silu(e, a); /* saves a */
+    (void)me_test_events_take(&m.events);
+    me_checkpoint_discard(activation, y);
+    me_checkpoint_discard(norm, y);
+    EXPECT_EVENTS(&m.events, "-24 -24");
+    me_drop(e, n);
+    me_drop(e, h);
+    me_drop(e, a);
+    assert_string_equal(test_backward(&m.events, y),
+                        "+24 +24 +24 +24 " /* a again, and n */
+                        "+24 "             /* gradient of a */
+                        "+24 -24 +24 -24 " /* of h, as above; */
+                        "-24 -24 -24 "     /* a, its gradient and h go */
+                        "+24 -24 "         /* of n; that of h goes */
+                        "+24 -24 +24 -24 " /* of x */
+                        "-24 -24");        /* n and its gradient go */
+    assert_non_null(x->grad);
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint__output_is_discarded),
         cmocka_unit_test(test_checkpoint__output_off_the_tape),
         cmocka_unit_test(test_checkpoint__discards_several_outputs),
+        cmocka_unit_test(test_checkpoint__two_outputs_come_back_at_one_tensor),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }
