@@ -97,13 +97,14 @@ static me_status copy_vocabulary(me_config *to, const me_vocabulary_said *from)
     return said->type == NULL || said->from == NULL ? ME_ERR_NOMEM : ME_OK;
 }
 
-static me_status copy_open_world(me_config *to, const char *reason)
+/** @param text  NULL: there is none */
+static me_status copy_text(me_config *to, const char *text,
+                           const char **copy_out)
 {
-    if (reason != NULL) {
-        to->own->world_is_open = me_arena_strdup(to->own->text, reason);
+    if (text != NULL) {
+        *copy_out = me_arena_strdup(to->own->text, text);
     }
-    return reason == NULL || to->own->world_is_open != NULL ? ME_OK
-                                                            : ME_ERR_NOMEM;
+    return text == NULL || *copy_out != NULL ? ME_OK : ME_ERR_NOMEM;
 }
 
 static me_status copy_list(me_config *to, me_flag_list *list,
@@ -133,7 +134,6 @@ me_config *me_config_clone(const me_config *config)
     own->has_launch = config->own->has_launch;
     own->has_leaves = config->own->has_leaves;
     own->paste = config->own->paste;
-    own->has_other_script = config->own->has_other_script;
     own->takes_unknown = config->own->takes_unknown;
     own->tasks_around = config->own->tasks_around;
     own->tasks_variable = config->own->tasks_variable;
@@ -149,7 +149,9 @@ me_config *me_config_clone(const me_config *config)
         &config->assumptions, &config->environment,
     };
     if (copy_vocabulary(copy, &config->own->vocabulary) != ME_OK ||
-        copy_open_world(copy, config->own->world_is_open) != ME_OK ||
+        copy_text(copy, config->own->world_is_open, &own->world_is_open) !=
+            ME_OK ||
+        copy_text(copy, config->own->fork_sign, &own->fork_sign) != ME_OK ||
         !me_titan_said_copy(copy, config->own->titan)) {
         me_config_destroy(copy);
         return NULL;

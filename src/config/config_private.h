@@ -38,7 +38,9 @@ struct me_config_private {
     bool has_leaves;     /**< a file's fields were read as its flags */
     me_paste_form paste; /**< how an option is said beside what was read */
     struct me_titan_said *titan; /**< torchtitan's keys; NULL: not its job */
-    bool has_other_script;       /**< its script is not Megatron-LM's own */
+    const char
+        *fork_sign; /**< what of it is a fork's or an earlier version's of
+                                Megatron-LM, such as a flag; NULL: nothing */
     const char *world_is_open; /**< why nobody can tell how many ranks a launch
                                     command starts; NULL: it is told */
     uint64_t tasks_around; /**< of the step or mpirun that memest runs in, where

@@ -426,7 +426,7 @@ static me_status step_word(walk *w, const char *word)
     }
     return me_fail(w->diag, ME_ERR_UNSUPPORTED,
                    w->is_python
-                       ? "'%.80s' is not modelled: the scripts that are, are "
+                       ? "'%.200s' is not modelled: the scripts that are, are "
                          "Megatron-LM's pretrain_gpt.py and torchtitan's "
                          "train.py; of a job that Python code sets up (NeMo, "
                          "Megatron-Bridge) give --model the YAML that it writes"

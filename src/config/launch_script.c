@@ -177,8 +177,8 @@ me_status me_launch_script_say(me_config *config, const char *path,
                          "modelled"
                        : "");
     }
-    config->own->has_other_script = true;
-    return say(config, name, diag);
+    const me_status status = me_megatron_keep_sign(config, name, diag);
+    return status == ME_OK ? say(config, name, diag) : status;
 }
 
 static bool has_flags_of_megatron(int argc, const char *const *argv)
@@ -212,9 +212,12 @@ me_status me_launch_script_choose(me_config *config, int argc,
     const me_launch_script *found = find(argc, argv);
     const bool foreign = found != NULL && is_foreign(found, argc, argv);
     *script_out = foreign ? NULL : found;
-    const me_status status = *script_out == NULL
-                                 ? guess(config, argc, argv, diag, script_out)
-                                 : ME_OK;
+    me_status status = *script_out == NULL
+                           ? guess(config, argc, argv, diag, script_out)
+                           : ME_OK;
+    if (status == ME_OK && *script_out == me_launch_script_default()) {
+        status = me_megatron_look_at_folder(config, argv[0], diag);
+    }
     if (status != ME_OK || *script_out != NULL || !foreign) {
         return status;
     }

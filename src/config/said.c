@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "base/size.h"
 #include "config/config_private.h"
+#include "config/megatron/megatron_arguments.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -136,7 +137,13 @@ void me_said_dump(const me_config *config, me_str *text)
 {
     const me_flag_list *const lists[N_LISTS] = {
         &config->not_modelled, &config->environment, &config->assumptions};
-    bool is_open = false;
+    const char *sign = config->own->fork_sign;
+    bool is_open = sign != NULL;
+    if (is_open) {
+        me_str_append(text, "\nlaunch = {\n   ");
+        dump_text("fork", sign, text);
+        me_str_append(text, "\n");
+    }
     for (int i = 0; i < N_LISTS; i++) {
         int n = 0;
         for (int32_t k = 0; k < lists[i]->count; k++) {
@@ -298,11 +305,17 @@ me_status me_said_read(me_config *config, const config_setting_t *group,
     for (int i = 0; status == ME_OK && i < n; i++) {
         const config_setting_t *list =
             config_setting_get_elem(group, (unsigned)i);
+        const char *sign = config_setting_get_string(list);
+        if (sign != NULL && strcmp(config_setting_name(list), "fork") == 0) {
+            status = me_megatron_keep_sign(config, sign, diag);
+            continue;
+        }
         const int which = find_list(config_setting_name(list));
         if (which == N_LISTS || config_setting_is_group(list) == 0) {
             return me_fail_at(diag, ME_ERR_CONFIG, where, me_conf_line(list),
                               "launch.%.60s: the groups of launch are "
-                              "not_modelled, environment and assumptions",
+                              "not_modelled, environment and assumptions, "
+                              "beside the text fork",
                               config_setting_name(list));
         }
         const int count = config_setting_length(list);

@@ -163,7 +163,7 @@ static void print_holding(const me_flag_uses *uses, const char *before,
 
 /** All that has to hold for a job to stop is named, for a reader to know which of
  *  it to change. */
-static me_status check_one(const me_flag_contradiction *c,
+static me_status check_one(const me_flag_contradiction *c, me_config *config,
                            const me_flag_uses *uses, me_diag *diag)
 {
     if (!holds(uses, c->when) || (c->also != NULL && !holds(uses, c->also)) ||
@@ -176,16 +176,19 @@ static me_status check_one(const me_flag_contradiction *c,
     print_holding(uses, "", c->when, when);
     print_holding(uses, " beside ", c->also, also);
     print_holding(uses, "", c->with, other);
+    char stops[4 * CONDITION_BYTES];
     if (other[0] != '\0') {
-        return me_fail(diag, ME_ERR_CONFIG,
+        (void)snprintf(stops, sizeof stops,
                        "%s and %s exclude each other%s: give one", when, other,
                        also);
-    }
-    if (c->needs != NULL && !holds(uses, c->needs)) {
+    } else if (c->needs != NULL && !holds(uses, c->needs)) {
         print_condition(c->needs, strlen(c->needs), other, sizeof other);
-        return me_fail(diag, ME_ERR_CONFIG, "%s%s needs %s", when, also, other);
+        (void)snprintf(stops, sizeof stops, "%s%s needs %s", when, also, other);
+    } else {
+        return ME_OK;
     }
-    return ME_OK;
+    return c->is_light ? me_megatron_pass(config, stops, diag)
+                       : me_fail(diag, ME_ERR_CONFIG, "%s", stops);
 }
 
 /** What a flag's number must be to another's. */
@@ -292,7 +295,21 @@ static bool number_of_first(const me_flag_uses *uses, const char *flags,
     return false;
 }
 
-static me_status check_number(size_t i, const me_flag_uses *uses, me_diag *diag)
+/** All of the first kinds are of learning rates, checkpoints and data, which take
+ *  no memory. */
+static bool is_light(const char *flag)
+{
+    static const char *const light[] = {"--lr", "--min-lr", "--save",
+                                        "--persistent-save", "--log-memory"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof light / sizeof light[0]; i++) {
+        is = is || strncmp(flag, light[i], strlen(light[i])) == 0;
+    }
+    return is;
+}
+
+static me_status check_number(size_t i, me_config *config,
+                              const me_flag_uses *uses, me_diag *diag)
 {
     double value = 0;
     double to = numbers[i].number;
@@ -310,11 +327,15 @@ static me_status check_number(size_t i, const me_flag_uses *uses, me_diag *diag)
     if (is_related(value, numbers[i].relation, to)) {
         return ME_OK;
     }
-    const me_status status = me_fail(
-        diag, ME_ERR_CONFIG, "%s %.80s: must be %s %s%s%g", use->name,
-        use->word == NULL ? use->values[0] : use->word,
-        relation_texts[numbers[i].relation], other, has_other ? ", " : "", to);
-    return me_fail_flag(diag, status, use->name);
+    char stops[2 * CONDITION_BYTES];
+    (void)snprintf(stops, sizeof stops, "%s %.80s: must be %s %s%s%g",
+                   use->name, use->word == NULL ? use->values[0] : use->word,
+                   relation_texts[numbers[i].relation], other,
+                   has_other ? ", " : "", to);
+    const me_status status = is_light(use->name)
+                                 ? me_megatron_pass(config, stops, diag)
+                                 : me_fail(diag, ME_ERR_CONFIG, "%s", stops);
+    return status == ME_OK ? ME_OK : me_fail_flag(diag, status, use->name);
 }
 
 /** --no-rope-freq is a period that divides the layers, or a list of them. */
@@ -373,7 +394,8 @@ static me_status check_shard_count(const me_flag_use *use,
                      use->name);
 }
 
-static me_status check_shards(const me_flag_uses *uses, me_diag *diag)
+static me_status check_shards(me_config *config, const me_flag_uses *uses,
+                              me_diag *diag)
 {
     bool is_sharded = false;
     me_status status = ME_OK;
@@ -388,7 +410,7 @@ static me_status check_shards(const me_flag_uses *uses, me_diag *diag)
     for (size_t i = 0; is_sharded && status == ME_OK &&
                        i < sizeof of_shards / sizeof of_shards[0];
          i++) {
-        status = check_one(&of_shards[i], uses, diag);
+        status = check_one(&of_shards[i], config, uses, diag);
     }
     return status;
 }
@@ -409,27 +431,30 @@ static me_status check_coefficients(const me_flag_uses *uses, me_diag *diag)
 }
 
 static me_status check_rows(const me_flag_contradiction *rows,
-                            const me_flag_uses *uses, me_diag *diag)
+                            me_config *config, const me_flag_uses *uses,
+                            me_diag *diag)
 {
     me_status status = ME_OK;
     for (; status == ME_OK && rows->when != NULL; rows++) {
-        status = check_one(rows, uses, diag);
+        status = check_one(rows, config, uses, diag);
     }
     return status;
 }
 
-me_status me_megatron_check_flags(const me_flag_uses *uses, me_diag *diag)
+me_status me_megatron_check_flags(me_config *config, const me_flag_uses *uses,
+                                  me_diag *diag)
 {
-    me_status status = check_rows(me_contradictions_of_arguments, uses, diag);
+    me_status status =
+        check_rows(me_contradictions_of_arguments, config, uses, diag);
     if (status == ME_OK) {
-        status = check_rows(me_contradictions_of_configs, uses, diag);
+        status = check_rows(me_contradictions_of_configs, config, uses, diag);
     }
     for (size_t i = 0;
          status == ME_OK && i < sizeof numbers / sizeof numbers[0]; i++) {
-        status = check_number(i, uses, diag);
+        status = check_number(i, config, uses, diag);
     }
     if (status == ME_OK) {
-        status = check_shards(uses, diag);
+        status = check_shards(config, uses, diag);
     }
     if (status == ME_OK) {
         status = check_coefficients(uses, diag);

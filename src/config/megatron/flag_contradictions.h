@@ -7,6 +7,8 @@
 #ifndef MEMEST_CONFIG_MEGATRON_FLAG_CONTRADICTIONS_H
 #define MEMEST_CONFIG_MEGATRON_FLAG_CONTRADICTIONS_H
 
+#include <stdbool.h>
+
 /**
  * Conditions have blanks between them, of which one is enough: flags as in
  * me_flag_rule.needs; `--flag>0`, `--flag<0`, a number above or below it;
@@ -20,6 +22,9 @@ typedef struct me_flag_contradiction {
         *without;      /**< it does not hold with this; NULL: it always does */
     const char *with;  /**< then this must not be given … */
     const char *needs; /**< … or this must */
+    bool
+        is_light; /**< of data, learning rates or checkpoints: the job takes the
+                        same memory where a fork lets it go on */
 } me_flag_contradiction;
 
 /** @name The tables; each ends with a NULL condition

@@ -411,13 +411,16 @@ static me_status apply(me_config *config, const me_flag_uses *uses,
 {
     me_status status = me_megatron_refuse_flags(config, uses, diag);
     if (status == ME_OK) {
+        status = me_megatron_look_at_flags(config, uses, diag);
+    }
+    if (status == ME_OK) {
         status = set_options(config, uses, diag);
     }
     if (status == ME_OK) {
         status = me_megatron_settle(config, uses, diag);
     }
     if (status == ME_OK) {
-        status = me_megatron_check_flags(uses, diag);
+        status = me_megatron_check_flags(config, uses, diag);
     }
     if (status == ME_OK) {
         status = check_recompute(config, uses, diag);

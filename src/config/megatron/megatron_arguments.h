@@ -66,12 +66,38 @@ bool me_flag_needs_hold(const me_flag_uses *uses, const char *needs);
 bool me_flag_use_is_neutral(const me_flag_use *use);
 
 /**
- * Flags that Megatron-LM itself stops at (flag_contradictions.c). Local.
+ * Flags that Megatron-LM itself stops at (flag_contradictions.c). Where a fork's or
+ * an earlier version's job may go on and takes no other memory, that is assumed of
+ * one. Local.
  *
- * @return ME_OK; ME_ERR_CONFIG naming the flags
+ * @return ME_OK; ME_ERR_CONFIG naming the flags; ME_ERR_NOMEM
  */
-me_status me_megatron_check_flags(const me_flag_uses *uses,
+me_status me_megatron_check_flags(me_config *config, const me_flag_uses *uses,
                                   me_diag *diag) ME_MUST_CHECK;
+
+/** @name Is a job's code a fork's or an earlier version's of Megatron-LM?
+ *  (fork_signs.c); Local
+ *  @{ */
+/** The first sign of it stays.
+ *  @param sign  copied
+ *  @return ME_OK or ME_ERR_NOMEM */
+me_status me_megatron_keep_sign(me_config *config, const char *sign,
+                                me_diag *diag) ME_MUST_CHECK;
+/** Keep a folder on the way to the script whose name says so, such as
+ *  `Megatron-LM-core_v0.8.0`. @return as me_megatron_keep_sign() */
+me_status me_megatron_look_at_folder(me_config *config, const char *path,
+                                     me_diag *diag) ME_MUST_CHECK;
+/** Keep the first flag or value that core_v0.19.0 does not have and a fork has.
+ *  @return as me_megatron_keep_sign() */
+me_status me_megatron_look_at_flags(me_config *config, const me_flag_uses *uses,
+                                    me_diag *diag) ME_MUST_CHECK;
+/** core_v0.19.0 would stop, and the job takes the same memory where it goes on: of
+ *  a job with a sign that is assumed.
+ *  @param stops  what it stops at
+ *  @return ME_OK; ME_ERR_CONFIG with @p stops; ME_ERR_NOMEM */
+me_status me_megatron_pass(me_config *config, const char *stops,
+                           me_diag *diag) ME_MUST_CHECK;
+/** @} */
 
 /**
  * Of a number of weight shards, as how many ranks have them by themselves. Local.

@@ -115,7 +115,7 @@ static me_status settle_attention(me_config *config, const me_flag_uses *uses,
 
     const char *flash = me_config_variable(config, "NVTE_FLASH_ATTN");
     const char *fused = me_config_variable(config, "NVTE_FUSED_ATTN");
-    if (!config->own->has_other_script ||
+    if (config->own->fork_sign == NULL ||
         me_flag_use_find(uses, "--attention-backend") != NULL) {
         return ME_OK;
     }

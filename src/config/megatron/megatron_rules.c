@@ -2,9 +2,11 @@
 #include "config/megatron/megatron_rules.h"
 
 #include "config/framework.h"
+#include "config/megatron/megatron_arguments.h"
 #include "config/schedule_choice.h"
 #include "parallel/schedule_lower.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const options[] = {
@@ -201,11 +203,13 @@ static me_status check_card(me_config *config, uint64_t compute_capability,
         return ME_OK;
     }
     if (connections != NULL) {
-        return me_fail(diag, ME_ERR_CONFIG,
+        char stops[200];
+        (void)snprintf(stops, sizeof stops,
                        "CUDA_DEVICE_MAX_CONNECTIONS=%.20s must be 1 with "
                        "parallel.tensor or parallel.context over 1 on a card "
                        "before Blackwell: Megatron-LM stops at any other",
                        connections);
+        return me_megatron_pass(config, stops, diag);
     }
     return me_megatron_validates(config)
                ? me_config_assume_of(

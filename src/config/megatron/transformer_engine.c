@@ -176,7 +176,8 @@ static me_status check_variables(const me_config *config, me_diag *diag)
                            "%s=%s: Megatron-LM stops (since core_v0.11.0), "
                            "because impl.attention_backend "
                            "(--attention-backend) makes it %s: unset the "
-                           "variable, and choose with the flag",
+                           "variable, and choose with the flag (--unknown "
+                           "warn goes on, as earlier versions did)",
                            variables[i].name, given, expected);
         }
     }
