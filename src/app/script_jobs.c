@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "config/launch_command.h"
+#include "config/wrappers.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -126,6 +127,36 @@ static me_status refuse_many(const char *name,
                    name, count, count, flag, first, second);
 }
 
+/** `python FILE`, in no launcher: it may be a job that is not modelled, or print
+ *  what the script wants to know. */
+static bool is_helper(const me_script_launch *launch)
+{
+    const me_wrapper *first = me_wrapper_find(launch->argv[0]);
+    return first != NULL && first->kind == ME_WRAPPER_PYTHON &&
+           launch->argc > 1 && strcmp(launch->argv[1], "-m") != 0 &&
+           !me_launch_names_job(launch->argc, launch->argv);
+}
+
+/** A script that ended before its job: all that it started is what it would have
+ *  printed for it, such as its variables. */
+static me_status refuse_early_end(const me_script *script, const char *name,
+                                  const me_script_launch *launch, me_diag *diag)
+{
+    me_str words = {0};
+    for (int i = 0; i < launch->argc; i++) {
+        me_str_append(&words, i == 0 ? "" : " ");
+        me_str_append_clean(&words, launch->argv[i], strlen(launch->argv[i]));
+    }
+    const me_status status = me_fail(
+        diag, ME_ERR_CONFIG,
+        "%s ended with exit code %d behind '%.200s', a program that prints "
+        "nothing here, and launched no job%s%s",
+        name, script->exit_code, me_str_text(&words),
+        script->last_line[0] == '\0' ? "" : "; it said: ", script->last_line);
+    me_str_fini(&words);
+    return status;
+}
+
 me_status me_script_job_pick(const me_script *script, const char *name,
                              uint32_t asked, me_diag *diag,
                              me_script_job *job_out)
@@ -133,6 +164,9 @@ me_status me_script_job_pick(const me_script *script, const char *name,
     const me_script_launch *jobs[ME_SCRIPT_LAUNCHES_MAX];
     const uint32_t count = find_jobs(script, jobs);
     tell(name, script, jobs, count);
+    if (script->exit_code > 0 && count > 0 && is_helper(jobs[0])) {
+        return refuse_early_end(script, name, jobs[count - 1], diag);
+    }
     if (asked == 0 && count > 1) {
         return refuse_many(name, jobs, count, diag);
     }

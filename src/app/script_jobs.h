@@ -25,7 +25,7 @@ typedef struct me_script_job {
  * @param name   of the script, for messages
  * @param asked  the job's number; 0: the script has but one
  * @return ME_OK; ME_ERR_CONFIG: it launches several and none is asked for, with
- *         what differs, or fewer than @p asked
+ *         what differs, or fewer than @p asked, or it ended before any
  */
 me_status me_script_job_pick(const me_script *script, const char *name,
                              uint32_t asked, me_diag *diag,
