@@ -73,6 +73,19 @@ static me_status check_methods(const me_config *config, me_diag *diag)
          "other than bulk need parallel.tp_comm_overlap_rs_dgrad = true "
          "(--tp-comm-overlap-rs-dgrad)"},
     };
+    const me_contradiction fused[] = {
+        {o->is_on && uses_te(config) && config->train.te_op_fuser &&
+             config->moe.num_experts == 0 &&
+             o->fc1_dgrad == ME_OVERLAP_RING_EXCHANGE,
+         "= ring_exchange does not go with train.te_op_fuser = true "
+         "(--use-transformer-engine-op-fuser), whose operations gather in that "
+         "buffer at once"},
+    };
+    const me_status operations = ME_REFUSE_FIRST(
+        fused, ME_ERR_CONFIG, "parallel.tp_comm_fc1_dgrad", diag);
+    if (operations != ME_OK) {
+        return operations;
+    }
     const me_status status = ME_REFUSE_FIRST(
         forward, ME_ERR_CONFIG,
         "parallel.tp_comm_proj_fprop, parallel.tp_comm_fc2_fprop", diag);
@@ -91,8 +104,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
     const me_contradiction list[] = {
         {is_on && is_fp8(config) && config->fp8.recipe == ME_FP8_MXFP8,
          "with train.fp8_recipe = mxfp8 is not modelled"},
-        {is_on && config->train.te_op_fuser,
-         "with train.te_op_fuser = true is not modelled"},
         {is_on && !config->pipeline.is_own,
          "with an order of pipeline.schedule that is not Megatron-LM's own is "
          "not modelled"},

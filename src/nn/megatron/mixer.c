@@ -78,13 +78,23 @@ static void fini_latent_attention(me_engine *e, void *self)
     me_multi_latent_attention_fini(e, self);
 }
 
+/** `use_te_op_fuser` of megatron/training/models/gpt.py: specifications of models
+ *  with experts, and of multi-token prediction, are not told of it. */
+static bool is_fused(const me_nn *nn, int32_t number)
+{
+    return nn->config->train.te_op_fuser && nn->config->moe.num_experts == 0 &&
+           number < nn->config->model.num_layers &&
+           me_backend_of(nn)->fused_mlp != NULL;
+}
+
 static void create_mlp(me_nn *nn, me_module_id parent, int32_t number,
                        void *self)
 {
-    (void)number;
+    const bool has_norm = me_norms_are_fused(nn);
     const me_mlp_spec spec = {
         .ffn_hidden_size = nn->config->model.ffn_hidden_size,
-        .has_norm = me_norms_are_fused(nn),
+        .has_norm = has_norm,
+        .is_fused = has_norm && is_fused(nn, number),
     };
     me_mlp_create(nn, me_module_add_as(nn->e, parent, "mlp", "MLP"), &spec,
                   self);

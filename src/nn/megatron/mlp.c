@@ -72,6 +72,7 @@ void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
     const uint64_t h =
         spec->is_expert ? me_expert_hidden_size(nn) : c->hidden_size;
     mlp->module = module;
+    mlp->is_fused = spec->is_fused;
     mlp->linear_fc1 = me_column_linear_create(
         nn, &(me_linear_spec){
                 .name = "linear_fc1",
@@ -242,14 +243,10 @@ me_tensor *me_mlp_forward(me_nn *nn, const me_mlp *mlp, me_tensor *x,
     if (!me_engine_is_ok(e)) {
         return me_none(e);
     }
-    const me_backend *backend = me_backend_of(nn);
-    const bool is_fused = nn->config->train.te_op_fuser &&
-                          backend->fused_mlp != NULL &&
-                          mlp->linear_fc1.norm_weight != NULL;
     me_module_enter(e, mlp->module);
     me_launch_host(e, ME_HOST_ACTIVATION);
-    me_tensor *y = is_fused ? backend->fused_mlp(nn, mlp, x)
-                            : by_layers(nn, mlp, x, scale);
+    me_tensor *y = mlp->is_fused ? me_backend_of(nn)->fused_mlp(nn, mlp, x)
+                                 : by_layers(nn, mlp, x, scale);
     me_module_leave(e);
     return y;
 }

@@ -13,6 +13,8 @@ typedef struct me_mlp {
     me_module_id module;
     me_linear linear_fc1;
     me_linear linear_fc2;
+    bool
+        is_fused; /**< Transformer Engine's operations run it as one function */
 } me_mlp;
 
 /** The routing weights of an expert's tokens. */
@@ -25,6 +27,7 @@ typedef struct me_token_scale {
 typedef struct me_mlp_spec {
     uint64_t ffn_hidden_size; /**< whole */
     bool has_norm;            /**< fc1 normalises its input */
+    bool is_fused;            /**< see me_mlp */
     bool is_expert;
     bool explicit_comm; /**< the caller does what there is to communicate */
     bool save_original_input; /**< fc1 does, see me_linear */

@@ -80,9 +80,10 @@ static bool keeps_gathered(const me_nn *nn)
 }
 
 me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
-                                 me_tensor *x, me_tensor *gy,
-                                 const me_linear *linear)
+                                 me_te_factors factors, const me_linear *linear)
 {
+    me_tensor *x = factors.x;
+    me_tensor *gy = factors.gy;
     const me_tensor *weight = linear->weight->tensor;
     if (!me_needs(node, input)) {
         return NULL;
@@ -108,17 +109,16 @@ me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
     // Of what is gathered in a buffer only this rank's rows are at hand.
     const uint64_t rows =
         me_max_u64(me_rows(x), outputs == 0 ? 0 : me_numel(gy) / outputs);
-    const me_te_workspace workspace = me_te_wgrad_workspace(linear);
     if (me_fuses_weight_gradients(nn)) {
         me_te_gemm_into_with(nn,
                              (me_te_product){.kernel = ME_KERNEL_LINEAR_WGRAD,
-                                             .workspace = workspace},
+                                             .workspace = factors.workspace},
                              (me_dtype)weight->dtype, weight->shape, rows);
         return NULL;
     }
     return me_te_gemm_with(nn,
                            (me_te_product){.kernel = ME_KERNEL_LINEAR_WGRAD,
-                                           .workspace = workspace},
+                                           .workspace = factors.workspace},
                            (me_dtype)weight->dtype, weight->shape, rows);
 }
 
@@ -188,7 +188,10 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     dx = me_te_reduce_input_gradient(nn, linear, full);
     me_tensor *dw = me_te_weight_gradient(
         nn, node, LINEAR_WEIGHT,
-        gathered_x != NULL && keeps_gathered(nn) ? gathered_x : x, total_gy,
+        (me_te_factors){
+            .x = gathered_x != NULL && keeps_gathered(nn) ? gathered_x : x,
+            .gy = total_gy,
+            .workspace = me_te_wgrad_workspace(linear)},
         linear);
     if (node->n_inputs > LINEAR_BIAS && me_needs(node, LINEAR_BIAS)) {
         gx[LINEAR_BIAS] = bias_gradient(nn, linear);
@@ -342,7 +345,11 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_tensor *dn = norm_linear_dgrad(nn, linear, normed, gy[0], &full);
     me_tensor *dw = me_te_weight_gradient(
         nn, node, NORM_LINEAR_WEIGHT,
-        total != NULL && keeps_gathered(nn) ? total : normed, gy[0], linear);
+        (me_te_factors){.x = total != NULL && keeps_gathered(nn) ? total
+                                                                 : normed,
+                        .gy = gy[0],
+                        .workspace = me_te_wgrad_workspace(linear)},
+        linear);
     if (me_needs(node, NORM_LINEAR_BIAS)) {
         gx[NORM_LINEAR_BIAS] = bias_gradient(nn, linear);
     }

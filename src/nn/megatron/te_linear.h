@@ -10,6 +10,7 @@
 #define MEMEST_NN_MEGATRON_TE_LINEAR_H
 
 #include "nn/megatron/linear.h"
+#include "nn/megatron/te_state.h"
 #include "tensor/autograd.h"
 
 /** TELinear, TEColumnParallelLinear and TERowParallelLinear: (…, in) to
@@ -55,16 +56,23 @@ me_tensor *me_te_reduce_output(me_nn *nn, const me_linear *linear,
 me_tensor *me_te_reduce_input_gradient(me_nn *nn, const me_linear *linear,
                                        me_tensor *dx);
 
+/** What a weight's gradient is the product of. */
+typedef struct me_te_factors {
+    me_tensor *x;  /**< the layer's input, of all rows; of what stands in a user
+                        buffer this rank's */
+    me_tensor *gy; /**< its output's gradient, the same */
+    me_te_workspace workspace; /**< of the product */
+} me_te_factors;
+
 /**
  * A weight's gradient: into the main gradient, a tensor, or later where the
  * backward is split.
  *
- * @param node   that has the weight as @p input
- * @param x, gy  input and output's gradient, of all rows
+ * @param node  that has the weight as @p input
  * @return a new variable, or NULL where none is made now
  */
 me_tensor *me_te_weight_gradient(me_nn *nn, const me_node *node, uint32_t input,
-                                 me_tensor *x, me_tensor *gy,
+                                 me_te_factors factors,
                                  const me_linear *linear);
 
 /** What the function returns for the weight: the dummy, if the main gradient has

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "nn/megatron/te_linear.h"
+#include "nn/megatron/te_overlap.h"
 #include "nn/megatron/te_state.h"
 #include "ops/reduce.h"
 #include "ops/te_norm.h"
@@ -16,7 +17,9 @@
  * fused/forward_linear_bias_activation.py), activation.py or swiglu.py,
  * basic_linear.py, and reduce_scatter.py or all_reduce.py, forward and then
  * backward. Each operation's input is a variable of the loop, which the next
- * one's takes the place of. */
+ * one's takes the place of. With user buffers a linear operation, its bias and
+ * what scatters its rows are one (fused/userbuffers_forward_linear.py, …backward…).
+ */
 
 /** What the operations save, in their order. */
 enum {
@@ -56,16 +59,32 @@ static me_tensor *activate(me_engine *e, const char *op, const me_tensor *x,
     return y;
 }
 
-/** BasicLinear's product with a weight or its transpose. */
+/** BasicLinear's product with a weight or its transpose.
+ *  @param rows  a shape with the rows of @p x, or of all ranks' in a buffer */
 static me_tensor *product(me_nn *nn, me_kernel_class kernel, const me_tensor *x,
-                          const me_linear *linear)
+                          const me_shape *rows, const me_linear *linear)
 {
     const bool is_forward = kernel == ME_KERNEL_LINEAR;
     const me_tensor *weight = linear->weight->tensor;
-    return me_te_gemm(
-        nn, kernel, (me_dtype)x->dtype,
-        me_shape_with_last(&x->shape, me_dim(weight, is_forward ? 0 : 1)),
+    return me_te_gemm_with(
+        nn,
+        (me_te_product){.kernel = kernel,
+                        .workspace = me_te_ops_workspace(nn, linear)},
+        (me_dtype)x->dtype,
+        me_shape_with_last(rows, me_dim(weight, is_forward ? 0 : 1)),
         me_dim(weight, is_forward ? 1 : 0));
+}
+
+/** The rows of all tensor ranks of @p x, (s/t, b, h), where the layer's are
+ *  gathered: a new variable; or NULL: they are in a user buffer, or @p x is all.
+ *  @param rows_out  their shape */
+static me_tensor *gather(me_nn *nn, const me_linear *linear, const me_tensor *x,
+                         me_shape *rows_out)
+{
+    const bool gathers = me_te_is_sequence_parallel(nn, linear);
+    *rows_out = gathers ? me_te_all_rows(nn, x) : x->shape;
+    return gathers && !me_te_ops_overlap(nn, linear) ? me_te_gather(nn, x)
+                                                     : NULL;
 }
 
 /** fc2, and the reduction behind it. @return the gradient of the activation */
@@ -73,12 +92,13 @@ static me_tensor *fc2_backward(me_nn *nn, me_node *node, const me_linear *fc2,
                                me_tensor *gy, me_tensor **gx)
 {
     me_main_grad_get(nn, fc2->weight->tensor);
-    me_tensor *gathered =
-        me_te_is_sequence_parallel(nn, fc2) ? me_te_gather(nn, gy) : NULL;
+    me_shape rows;
+    me_tensor *gathered = gather(nn, fc2, gy, &rows);
     me_tensor *total = gathered == NULL ? gy : gathered;
-    me_tensor *da = product(nn, ME_KERNEL_LINEAR_DGRAD, total, fc2);
+    me_tensor *da = product(nn, ME_KERNEL_LINEAR_DGRAD, total, &rows, fc2);
     me_tensor *dw = me_te_weight_gradient(
-        nn, node, INPUT_FC2_WEIGHT, node->saved[SAVED_ACTIVATION], total, fc2);
+        nn, node, INPUT_FC2_WEIGHT,
+        (me_te_factors){.x = node->saved[SAVED_ACTIVATION], .gy = total}, fc2);
     me_saved_clear_data(nn->e, node, SAVED_ACTIVATION);
     gx[INPUT_FC2_WEIGHT] =
         me_te_returned_gradient(nn, node, INPUT_FC2_WEIGHT, fc2, dw);
@@ -101,25 +121,61 @@ static me_tensor *bias_gradient(me_engine *e, const me_tensor *gy)
     return sum;
 }
 
+/** The gradient of fc1's input made in one user buffer, while the input is
+ *  gathered in another, and scattered there beside the weight's gradient.
+ *  @return a copy of this rank's rows */
+static me_tensor *fc1_in_buffers(me_nn *nn, const me_node *node,
+                                 const me_linear *fc1, me_tensor *gu,
+                                 me_tensor **dw_out)
+{
+    const me_tensor *weight = fc1->weight->tensor;
+    me_tensor *normed = node->saved[SAVED_NORMED];
+    me_te_gemm_into_with(nn,
+                         (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
+                                         .workspace = ME_TE_WORKSPACE_OVERLAP},
+                         (me_dtype)gu->dtype,
+                         me_shape_with_last(&gu->shape, me_dim(weight, 1)),
+                         me_dim(weight, 0));
+    *dw_out = me_te_weight_gradient(
+        nn, node, INPUT_FC1_WEIGHT,
+        (me_te_factors){
+            .x = normed, .gy = gu, .workspace = ME_TE_WORKSPACE_OVERLAP},
+        fc1);
+    return me_te_copy_out(nn, normed);
+}
+
+/** The same by NCCL, or of one tensor rank. */
+static me_tensor *fc1_in_tensors(me_nn *nn, const me_node *node,
+                                 const me_linear *fc1, me_tensor *gu,
+                                 me_tensor **dw_out)
+{
+    me_engine *e = nn->e;
+    me_tensor *normed = node->saved[SAVED_NORMED];
+    me_shape rows;
+    me_tensor *total = gather(nn, fc1, normed, &rows);
+    me_tensor *full = product(nn, ME_KERNEL_LINEAR_DGRAD, gu, &gu->shape, fc1);
+    me_tensor *dn = me_te_reduce_input_gradient(nn, fc1, full);
+    *dw_out = me_te_weight_gradient(
+        nn, node, INPUT_FC1_WEIGHT,
+        (me_te_factors){.x = total == NULL ? normed : total, .gy = gu}, fc1);
+    me_launch_stream_waits(e);
+    if (total != NULL) {
+        me_drop(e, full);
+        me_drop(e, total);
+    }
+    return dn;
+}
+
 /** fc1. @return the gradient of the normalised input */
 static me_tensor *fc1_backward(me_nn *nn, const me_node *node,
                                const me_linear *fc1, me_tensor *gu,
                                me_tensor **gx)
 {
-    me_engine *e = nn->e;
-    me_tensor *normed = node->saved[SAVED_NORMED];
-    const bool gathers = me_te_is_sequence_parallel(nn, fc1);
     me_main_grad_get(nn, fc1->weight->tensor);
-    me_tensor *total = gathers ? me_te_gather(nn, normed) : NULL;
-    me_tensor *full = product(nn, ME_KERNEL_LINEAR_DGRAD, gu, fc1);
-    me_tensor *dn = me_te_reduce_input_gradient(nn, fc1, full);
-    me_tensor *dw = me_te_weight_gradient(
-        nn, node, INPUT_FC1_WEIGHT, total == NULL ? normed : total, gu, fc1);
-    me_launch_stream_waits(e);
-    if (gathers) {
-        me_drop(e, full);
-        me_drop(e, total);
-    }
+    me_tensor *dw = NULL;
+    me_tensor *dn = me_te_ops_overlap(nn, fc1)
+                        ? fc1_in_buffers(nn, node, fc1, gu, &dw)
+                        : fc1_in_tensors(nn, node, fc1, gu, &dw);
     gx[INPUT_FC1_WEIGHT] =
         me_te_returned_gradient(nn, node, INPUT_FC1_WEIGHT, fc1, dw);
     return dn;
@@ -175,12 +231,11 @@ static me_tensor *first(me_nn *nn, me_node *node, const me_linear *fc1,
                         me_tensor *normed)
 {
     me_engine *e = nn->e;
-    const bool gathers = me_te_is_sequence_parallel(nn, fc1);
-    me_tensor *total = gathers ? me_te_gather(nn, normed) : normed;
-    me_tensor *u = product(nn, ME_KERNEL_LINEAR, total, fc1); // (s, b, f/t)
-    if (gathers) {
-        me_drop(e, total);
-    }
+    me_shape rows;
+    me_tensor *total = gather(nn, fc1, normed, &rows);
+    me_tensor *u = product(nn, ME_KERNEL_LINEAR, normed, &rows,
+                           fc1); // (s, b, f/t)
+    me_drop(e, total);
     me_save(e, node, SAVED_NORMED, normed);
     me_save(e, node, SAVED_FC1_WEIGHT, fc1->weight->tensor);
     me_drop(e, normed);
@@ -190,6 +245,31 @@ static me_tensor *first(me_nn *nn, me_node *node, const me_linear *fc1,
         return biased;
     }
     return u;
+}
+
+/** fc2, whose product may be scattered beside it, else is summed or scattered by
+ *  an operation of its own. */
+static me_tensor *second(me_nn *nn, me_node *node, const me_linear *fc2,
+                         me_tensor *a)
+{
+    me_engine *e = nn->e;
+    const bool overlaps = me_te_ops_overlap(nn, fc2);
+    me_tensor *scattered = overlaps ? me_te_scattered_rows(nn, fc2, a) : NULL;
+    me_tensor *y =
+        product(nn, ME_KERNEL_LINEAR, a, &a->shape, fc2); // (s, b, h)
+    if (overlaps) {
+        me_drop(e, y);
+    }
+    me_save(e, node, SAVED_ACTIVATION, a);
+    me_save(e, node, SAVED_FC2_WEIGHT, fc2->weight->tensor);
+    me_drop(e, a);
+    if (overlaps) {
+        return scattered;
+    }
+    me_tensor *whole = NULL;
+    me_tensor *reduced = me_te_reduce_output(nn, fc2, y, NULL, &whole);
+    me_drop(e, whole);
+    return reduced;
 }
 
 static me_tensor *run(me_nn *nn, const me_mlp *mlp, me_tensor *x)
@@ -212,14 +292,7 @@ static me_tensor *run(me_nn *nn, const me_mlp *mlp, me_tensor *x)
                  me_shape_with_last(&u->shape, me_dim(fc2->weight->tensor, 1)));
     me_save(e, node, SAVED_FC1_OUTPUT, u);
     me_drop(e, u);
-    me_tensor *y = product(nn, ME_KERNEL_LINEAR, a, fc2); // (s, b, h)
-    me_save(e, node, SAVED_ACTIVATION, a);
-    me_save(e, node, SAVED_FC2_WEIGHT, fc2->weight->tensor);
-    me_drop(e, a);
-    me_tensor *whole = NULL;
-    me_tensor *reduced = me_te_reduce_output(nn, fc2, y, NULL, &whole);
-    me_drop(e, whole);
-    return me_leave(e, frame, me_output(e, node, reduced));
+    return me_leave(e, frame, me_output(e, node, second(nn, node, fc2, a)));
 }
 
 me_tensor *me_te_fused_mlp(me_nn *nn, const me_mlp *mlp, me_tensor *x)

@@ -86,6 +86,17 @@ me_te_workspace me_te_wgrad_workspace(const me_linear *linear)
     return workspace_of(linear->overlap.bulk_wgrad);
 }
 
+bool me_te_ops_overlap(const me_nn *nn, const me_linear *linear)
+{
+    return nn->config->tp_overlap.is_on && nn->te != NULL &&
+           !nn->te->stops_overlap && me_te_is_sequence_parallel(nn, linear);
+}
+
+me_te_workspace me_te_ops_workspace(const me_nn *nn, const me_linear *linear)
+{
+    return workspace_of(me_te_ops_overlap(nn, linear));
+}
+
 me_shape me_te_all_rows(const me_nn *nn, const me_tensor *x)
 {
     me_shape shape = x->shape;
@@ -94,16 +105,20 @@ me_shape me_te_all_rows(const me_nn *nn, const me_tensor *x)
     return shape;
 }
 
-me_tensor *me_te_scattered(me_nn *nn, const me_linear *linear,
-                           const me_tensor *x)
+me_tensor *me_te_scattered_rows(me_nn *nn, const me_linear *linear,
+                                const me_tensor *x)
 {
-    if (!linear->overlap.scatters_output) {
-        return NULL;
-    }
     me_shape shape =
         me_shape_with_last(&x->shape, me_dim(linear->weight->tensor, 0));
     shape.dim[0] /= (uint64_t)nn->config->parallel.tensor;
     return me_empty(nn->e, "reduce_scatter_out", (me_dtype)x->dtype, shape);
+}
+
+me_tensor *me_te_scattered(me_nn *nn, const me_linear *linear,
+                           const me_tensor *x)
+{
+    return linear->overlap.scatters_output ? me_te_scattered_rows(nn, linear, x)
+                                           : NULL;
 }
 
 me_tensor *me_te_copy_out(me_nn *nn, const me_tensor *like)

@@ -34,11 +34,23 @@ me_te_workspace me_te_dgrad_workspace(const me_linear *linear);
 /** The workspace of the weight gradient's product. */
 me_te_workspace me_te_wgrad_workspace(const me_linear *linear);
 
+/** Do the operations that Transformer Engine fuses (te_mlp.h) communicate beside
+ *  this layer's products? They do with all of a layer's that its modules could,
+ *  whichever of them --tp-comm-overlap-… asks for, and ask as they run. */
+bool me_te_ops_overlap(const me_nn *nn, const me_linear *linear);
+
+/** The workspace of such an operation's forward and of its input gradient. */
+me_te_workspace me_te_ops_workspace(const me_nn *nn, const me_linear *linear);
+
 /** The shape of @p x with the rows of all tensor ranks. */
 me_shape me_te_all_rows(const me_nn *nn, const me_tensor *x);
 
 /** Where this rank's rows of a row-parallel layer's output arrive, (s/t, b, out)
- *  of @p x; a new variable, or NULL: they come otherwise. */
+ *  of @p x, (s, b, in/t): a new variable. */
+me_tensor *me_te_scattered_rows(me_nn *nn, const me_linear *linear,
+                                const me_tensor *x);
+
+/** The same, or NULL: they come otherwise. */
 me_tensor *me_te_scattered(me_nn *nn, const me_linear *linear,
                            const me_tensor *x);
 

@@ -25,9 +25,14 @@ static const char *const cases[][2] = {
      "does not go with train.fp8_recipe = blockwise"},
     {ON FP8 "train.fp8_recipe=mxfp8",
      "with train.fp8_recipe = mxfp8 is not modelled"},
-    {ON "train.te_op_fuser=true",
-     "parallel.tp_comm_overlap = true with train.te_op_fuser = true is not "
-     "modelled"},
+    {ON "train.te_op_fuser=true", ""},
+    {ON "train.te_op_fuser=true parallel.tp_comm_fc1_dgrad=ring_exchange "
+        "parallel.tp_comm_overlap_rs_dgrad=true",
+     "parallel.tp_comm_fc1_dgrad = ring_exchange does not go with "
+     "train.te_op_fuser = true"},
+    {ON "train.te_op_fuser=true parallel.tp_comm_fc1_dgrad=pipeline "
+        "parallel.tp_comm_overlap_rs_dgrad=true",
+     ""},
     {ON "parallel.tp_comm_proj_fprop=bulk",
      "must be pipeline or ring_exchange"},
     {ON "parallel.tp_comm_qkv_dgrad=pipeline",

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/mixer.h"
+#include "nn/megatron/mlp.h"
 #include "nn/megatron/transformer.h"
 #include "support/model.h"
 
@@ -148,11 +150,43 @@ static void test_layer__gpt(void **state)
     test_model_fini(&m);
 }
 
+/** Does layer @p number have its MLP run by Transformer Engine's operations? */
+static bool has_fused_mlp(test_model *m, int32_t number)
+{
+    me_mlp mlp;
+    me_mlp_mixer(&m->nn, number)->create(&m->nn, ME_NO_MODULE, number, &mlp);
+    return mlp.is_fused;
+}
+
+/* Dense layers of a dense model: Megatron-LM tells neither those beside layers with
+ * experts of the flag, nor those of multi-token prediction, the third here. */
+static void test_layer__fused_mlps(void **state)
+{
+    (void)state;
+    static const bool is_moe_layer[] = {false, true};
+    test_model m;
+    test_model_init(&m, 1);
+    m.config.model.num_layers = 2;
+    m.config.model.hidden_size = 8;
+    m.config.model.ffn_hidden_size = 12;
+    m.config.impl.transformer = ME_TRANSFORMER_ENGINE;
+    m.nn.is_moe_layer = is_moe_layer;
+    assert_false(has_fused_mlp(&m, 0));
+    m.config.train.te_op_fuser = true;
+    assert_true(has_fused_mlp(&m, 0));
+    assert_true(has_fused_mlp(&m, 1));
+    assert_false(has_fused_mlp(&m, 2));
+    m.config.moe.num_experts = 4;
+    assert_false(has_fused_mlp(&m, 0));
+    test_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layer__gpt),
         cmocka_unit_test(test_layer__variants),
+        cmocka_unit_test(test_layer__fused_mlps),
     };
     return cmocka_run_group_tests_name("layer", tests, NULL, NULL);
 }

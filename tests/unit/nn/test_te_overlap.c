@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "nn/megatron/mlp.h"
 #include "nn/megatron/te_linear.h"
 #include "nn/megatron/te_state.h"
 #include "support/model.h"
@@ -150,6 +151,64 @@ static void test_overlap__other_names(void **state)
     fini(&t);
 }
 
+/** Forward and backward of an MLP of 12 columns as one function of Transformer
+ *  Engine's operations. */
+static void expect_fused_mlp(test_overlap *t, const char *forward,
+                             const char *backward)
+{
+    me_mlp mlp;
+    t->m.config.model.hidden_size = 8;
+    t->m.config.model.activation = ME_ACTIVATION_GELU;
+    me_mlp_create(&t->m.nn, ME_NO_MODULE,
+                  &(me_mlp_spec){.ffn_hidden_size = 12,
+                                 .has_norm = true,
+                                 .is_fused = true},
+                  &mlp);
+    me_tensor *x = me_test_leaf(t->m.nn.e, ME_SHAPE(4, 1, 8));
+    (void)me_test_events_take(&t->m.events);
+    me_tensor *y = me_mlp_forward(&t->m.nn, &mlp, x, NULL);
+    assert_true(me_shape_equal(&y->shape, &ME_SHAPE(4, 1, 8)));
+    EXPECT_EVENTS(&t->m.events, forward);
+    assert_string_equal(test_backward(&t->m.events, y), backward);
+}
+
+/* The operations have user buffers for all of it, whatever the flags of single
+ * ones say: fc1's output, 96, and the activation, 96, then fc2's rows before its
+ * product. Back through fc2: the activation's gradient, the workspace of a product
+ * without communication, the dummy, 96; through the activation; through fc1, whose
+ * input's gradient is copied out, 64, and whose norm's output stays. */
+static void test_overlap__operations(void **state)
+{
+    (void)state;
+    me_tp_overlap_config overlap = all_on;
+    overlap.bulk_wgrad = false;
+    overlap.gathers = false;
+    overlap.scatters = false;
+    test_overlap t;
+    init(&t, &overlap);
+    expect_fused_mlp(&t, "+16 +64 +1 -1 " OVERLAP " +96 +96 +64 +128 -128",
+                     "+96 " WORKSPACE " -96 +96 +96 -96 -96 +64 +96 -96 +64 "
+                     "+16 +32 -32 -16 -64 -64");
+    fini(&t);
+}
+
+/* A layer of another name that is built after it turns them off, too, since they
+ * ask as they run. */
+static void test_overlap__operations_ask_late(void **state)
+{
+    (void)state;
+    test_overlap t;
+    init(&t, &all_on);
+    t.te.stops_overlap = true;
+    expect_fused_mlp(
+        &t,
+        "+16 +64 +1 -1 +128 AllGather:32 " WORKSPACE
+        " +96 -128 +96 +128 +64 ReduceScatter:32 -128",
+        "+128 AllGather:32 +96 -96 +96 -128 +96 -96 -96 +128 AllGather:32 +128 "
+        "+64 ReduceScatter:32 -128 -128 +96 -96 +64 +16 +32 -32 -16 -64 -64");
+    fini(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +217,8 @@ int main(void)
         cmocka_unit_test(test_overlap__scattered_in_pieces),
         cmocka_unit_test(test_overlap__row),
         cmocka_unit_test(test_overlap__other_names),
+        cmocka_unit_test(test_overlap__operations),
+        cmocka_unit_test(test_overlap__operations_ask_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
