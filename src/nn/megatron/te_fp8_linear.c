@@ -175,7 +175,6 @@ static me_tensor *input_gradient(me_nn *nn, const me_linear *linear,
                                  me_tensor **scattered_out)
 {
     const me_tensor *weight = linear->weight->tensor;
-    const me_te_workspace workspace = me_te_dgrad_workspace(linear);
     const me_dtype dtype = (me_dtype)gy->dtype;
     me_shape shape = me_shape_with_last(&gy->shape, me_dim(weight, 1));
     if (linear->is_row_parallel && me_te_is_sequence_parallel(nn, linear)) {
@@ -183,23 +182,18 @@ static me_tensor *input_gradient(me_nn *nn, const me_linear *linear,
             me_size_mul(shape.dim[0], (uint64_t)nn->config->parallel.tensor);
     }
     me_fp8_linear_weight_columns(nn, linear);
+    const me_te_product product = {.kernel = ME_KERNEL_LINEAR_DGRAD,
+                                   .operands = me_fp8_operands(nn),
+                                   .workspace = me_te_dgrad_workspace(linear)};
     if (linear->overlap.bulk_wgrad) {
-        me_te_gemm_into_with(nn,
-                             (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
-                                             .operands = me_fp8_operands(nn),
-                                             .workspace = workspace},
-                             dtype, shape, me_dim(weight, 0));
+        me_te_gemm_into_with(nn, product, dtype, shape, me_dim(weight, 0));
         return NULL;
     }
     if (linear->overlap.scatters_input_gradient) {
         *scattered_out = me_empty_like(nn->e, "reduce_scatter_out", like);
     }
     me_tensor *gx =
-        me_te_gemm_with(nn,
-                        (me_te_product){.kernel = ME_KERNEL_LINEAR_DGRAD,
-                                        .operands = me_fp8_operands(nn),
-                                        .workspace = workspace},
-                        dtype, shape, me_dim(weight, 0));
+        me_te_gemm_with(nn, product, dtype, shape, me_dim(weight, 0));
     me_fp8_linear_clear_columns(nn, linear);
     return gx;
 }
@@ -209,24 +203,20 @@ static me_tensor *weight_gradient(me_nn *nn, const me_node *node,
                                   const me_linear *linear, const me_tensor *gy)
 {
     const me_tensor *weight = linear->weight->tensor;
-    const me_te_workspace workspace = me_te_wgrad_workspace(linear);
+    const me_te_product product = {.kernel = ME_KERNEL_LINEAR_WGRAD,
+                                   .operands = me_fp8_operands(nn),
+                                   .workspace = me_te_wgrad_workspace(linear)};
     const uint64_t rows = all_rows(nn, linear, gy);
     if (!me_needs(node, weight_input(linear))) {
         return NULL;
     }
     if (me_fuses_weight_gradients(nn)) {
-        me_te_gemm_into_with(nn,
-                             (me_te_product){.kernel = ME_KERNEL_LINEAR_WGRAD,
-                                             .operands = me_fp8_operands(nn),
-                                             .workspace = workspace},
-                             (me_dtype)weight->dtype, weight->shape, rows);
+        me_te_gemm_into_with(nn, product, (me_dtype)weight->dtype,
+                             weight->shape, rows);
         return NULL;
     }
-    return me_te_gemm_with(nn,
-                           (me_te_product){.kernel = ME_KERNEL_LINEAR_WGRAD,
-                                           .operands = me_fp8_operands(nn),
-                                           .workspace = workspace},
-                           (me_dtype)weight->dtype, weight->shape, rows);
+    return me_te_gemm_with(nn, product, (me_dtype)weight->dtype, weight->shape,
+                           rows);
 }
 
 /** The input of all ranks for the weight's gradient, under way. */
@@ -371,6 +361,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 {
     const me_linear *linear = node->data.context;
     me_nn *nn = linear->nn;
+    me_tensor *zeros = me_fp8_linear_zeros(nn, node, gy[0]);
     me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_quantized again = {NULL, NULL, NULL, NULL};
@@ -394,6 +385,7 @@ static void linear_backward(me_engine *e, me_node *node, me_tensor *const *gy,
     }
     gx[PLAIN_X] = me_te_op_view(e, gx[PLAIN_X]); // dgrad.view(inp_shape)
     reduce_first(nn, node);
+    me_drop(e, zeros);
 }
 
 static const me_op linear_op = ME_NODE("_LinearBackward", linear_backward);
@@ -426,7 +418,7 @@ me_tensor *me_te_fp8_linear(me_nn *nn, const me_linear *linear, me_tensor *x)
     me_fp8_drop(nn, &q);
     me_fp8_linear_drop(nn, &made);
     me_drop(e, whole);
-    me_fp8_linear_keep(nn, linear, columns, &made);
+    me_fp8_linear_keep(nn, linear, node, columns, &made);
     return me_leave(e, frame, me_output(e, node, y));
 }
 
@@ -435,6 +427,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
 {
     const me_linear *linear = node->data.context;
     me_nn *nn = linear->nn;
+    me_tensor *zeros = me_fp8_linear_zeros(nn, node, gy[0]);
     me_main_grad_get(nn, linear->weight->tensor);
     me_quantized gradient = quantize_gradient(nn, node, linear, gy[0], gx);
     me_tensor *full = NULL;
@@ -453,6 +446,7 @@ static void norm_linear_backward(me_engine *e, me_node *node,
     me_fp8_drop(nn, &gradient);
     me_drop(e, full);
     me_fp8_linear_drop(nn, &linear->fp8->weight);
+    me_drop(e, zeros);
 }
 
 static const me_op norm_linear_op =
@@ -495,6 +489,6 @@ me_tensor *me_te_fp8_norm_linear(me_nn *nn, const me_linear *linear,
     me_save(e, node, SAVED_RSTD, statistics.rstd);
     drop_normed(nn, linear, &q, &statistics);
     me_fp8_linear_drop(nn, &made);
-    me_fp8_linear_keep(nn, linear, columns, &made);
+    me_fp8_linear_keep(nn, linear, node, columns, &made);
     return me_leave(e, frame, me_output(e, node, y));
 }

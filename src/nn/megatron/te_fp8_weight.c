@@ -2,6 +2,7 @@
 #include "nn/megatron/te_fp8_weight.h"
 
 #include "nn/megatron/te_fp8_state.h"
+#include "tensor/autograd.h"
 
 bool me_fp8_keeps_weight(const me_nn *nn)
 {
@@ -33,12 +34,27 @@ void me_fp8_linear_drop(me_nn *nn, me_quantized *weight)
     }
 }
 
-void me_fp8_linear_keep(me_nn *nn, const me_linear *linear, bool columns,
-                        const me_quantized *made)
+void me_fp8_linear_keep(me_nn *nn, const me_linear *linear, me_node *node,
+                        bool columns, const me_quantized *made)
 {
-    if (me_fp8_keeps_weight(nn)) {
-        me_fp8_keep_weight(nn, linear->fp8, columns, made);
+    if (!me_fp8_keeps_weight(nn)) {
+        return;
     }
+    me_fp8_keep_weight(nn, linear->fp8, columns, made);
+    if (node != NULL && made->rows != NULL) {
+        node->data.n[0] = 1;
+    }
+}
+
+me_tensor *me_fp8_linear_zeros(me_nn *nn, const me_node *node,
+                               const me_tensor *gy)
+{
+    if (node->data.n[0] == 0) {
+        return NULL;
+    }
+    const me_linear *linear = node->data.context;
+    return me_empty(nn->e, "zeros", (me_dtype)gy->dtype,
+                    linear->weight->tensor->shape);
 }
 
 void me_fp8_linear_weight_columns(me_nn *nn, const me_linear *linear)

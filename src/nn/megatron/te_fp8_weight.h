@@ -30,9 +30,24 @@ void me_fp8_linear_weight(me_nn *nn, const me_linear *linear, bool columns,
 /** The function's name of a weight that nobody keeps goes. */
 void me_fp8_linear_drop(me_nn *nn, me_quantized *weight);
 
-/** The function has returned: the module keeps @p made. */
-void me_fp8_linear_keep(me_nn *nn, const me_linear *linear, bool columns,
-                        const me_quantized *made);
+/** The function has returned: the module keeps @p made.
+ *  @param node  of the function, or NULL: @p made was its output as well */
+void me_fp8_linear_keep(me_nn *nn, const me_linear *linear, me_node *node,
+                        bool columns, const me_quantized *made);
+
+/**
+ * The gradient of a quantised weight that a layer's forward made, and returned for
+ * its module to keep (`new_weight_workspace`). Nobody makes one, so that autograd
+ * gives the backward zeros (PyNode::apply() of torch/csrc/autograd), which are
+ * read by nobody and go last.
+ *
+ * @param node  of the layer, whose forward me_fp8_linear_keep() ended
+ * @param gy    gradient of the layer's output
+ * @return zeros (out, in) in the model's type, for me_drop(); NULL: the weight was
+ *         there already
+ */
+me_tensor *me_fp8_linear_zeros(me_nn *nn, const me_node *node,
+                               const me_tensor *gy);
 
 /** For the input gradient's product, the module's `weight`. */
 void me_fp8_linear_weight_columns(me_nn *nn, const me_linear *linear);

@@ -2,10 +2,13 @@
 #include "nn/megatron/moe_utils.h"
 #include "nn/megatron/quantization_padding.h"
 #include "nn/megatron/te_fp8.h"
+#include "nn/megatron/te_fp8_linear.h"
 #include "nn/megatron/te_fp8_state.h"
 #include "nn/megatron/te_fp8_weight.h"
 #include "nn/megatron/te_state.h"
 #include "support/model.h"
+
+#include <string.h>
 
 /* A tensor of 160 rows and 256 columns in bfloat16: 81,920 bytes, 40,960 in
  * FP8. Scales of blocks of 128 by rows: ⌈256/128⌉ times 160, 1,280 bytes; by
@@ -232,7 +235,7 @@ static void test_fp8__weight_under_fsdp2(void **state)
         me_fp8_linear_weight(nn, &linear, false, &made);
         EXPECT_EVENTS(&t.m.events, "+40960 +4 +8 -8");
         me_fp8_linear_drop(nn, &made);
-        me_fp8_linear_keep(nn, &linear, false, &made);
+        me_fp8_linear_keep(nn, &linear, NULL, false, &made);
         EXPECT_EVENTS(&t.m.events, "-40960 -4");
     }
     me_fp8_linear_weight_columns(nn, &linear);
@@ -242,6 +245,99 @@ static void test_fp8__weight_under_fsdp2(void **state)
     me_fp8_linear_drop(nn, &linear.fp8->weight);
     EXPECT_EVENTS(&t.m.events, "-40960 -4");
     fini(&t);
+}
+
+/** A layer of 64 rows, 16 inputs and 48 outputs that runs in FP8, its weight's
+ *  gradient made into a main gradient. */
+static me_linear running_linear(test_fp8 *t, me_fp8_recipe recipe,
+                                bool has_norm)
+{
+    init(t, recipe, 1);
+    t->m.config.impl.transformer = ME_TRANSFORMER_ENGINE;
+    t->m.config.train.gradient_accumulation_fusion = true;
+    (void)me_fp8_enter(&t->m.nn, ME_FP8_CONTEXT_ANY, 0);
+    me_drop(t->m.nn.e, t->x);
+    t->x = me_test_leaf(t->m.nn.e, ME_SHAPE(64, 1, 16));
+    return me_column_linear_create(&t->m.nn,
+                                   &(me_linear_spec){.name = "linear",
+                                                     .parent = ME_NO_MODULE,
+                                                     .inputs = 16,
+                                                     .outputs = 48,
+                                                     .has_norm = has_norm});
+}
+
+static me_tensor *run_linear(test_fp8 *t, const me_linear *linear)
+{
+    return linear->norm_weight == NULL
+               ? me_te_fp8_linear(&t->m.nn, linear, t->x)
+               : me_te_fp8_norm_linear(&t->m.nn, linear, t->x);
+}
+
+/** Does the backward of @p y begin with zeros of the weight, 2 x 48 x 16 bytes, and
+ *  let go of them last of what it made? */
+static void expect_zeros(test_fp8 *t, me_tensor *y, bool are_there)
+{
+    (void)me_test_events_take(&t->m.events);
+    const char *events = test_backward(&t->m.events, y);
+    assert_int_equal(strncmp(events, "+1536 ", 6) == 0, are_there);
+    assert_int_equal(strstr(events, "-1536") != NULL, are_there);
+}
+
+/* The forward that quantises the weight returns it as well, and autograd makes the
+ * gradient that nobody has: in the first micro-batch of the first step alone. */
+static void test_fp8__zeros_of_first_forward(void **state)
+{
+    (void)state;
+    static const me_fp8_recipe recipes[] = {ME_FP8_DELAYED, ME_FP8_TENSORWISE,
+                                            ME_FP8_BLOCKWISE};
+
+    for (size_t i = 0; i < 6; i++) {
+        test_fp8 t;
+        const me_linear linear = running_linear(&t, recipes[i / 2], i % 2 != 0);
+        me_tensor *first = run_linear(&t, &linear);
+        me_tensor *second = run_linear(&t, &linear);
+        expect_zeros(&t, first, true);
+        expect_zeros(&t, second, false);
+        me_iteration(t.m.nn.e, 1);
+        expect_zeros(&t, run_linear(&t, &linear), false);
+        fini(&t);
+    }
+}
+
+/* A section that is run again quantises first without a tape, whose function
+ * returns to nobody: what is run again makes anew what lacks columns, which a layer
+ * without a norm has made at once under delayed scaling, and blocks do not need. */
+static void test_fp8__zeros_of_recomputation(void **state)
+{
+    (void)state;
+
+    static const struct {
+        me_fp8_recipe recipe;
+        bool has_norm;
+        bool is_delayed;
+        bool has_zeros;
+    } cases[] = {
+        {ME_FP8_DELAYED, false, true, false},
+        {ME_FP8_DELAYED, true, true, true},
+        {ME_FP8_TENSORWISE, false, false, true},
+        {ME_FP8_TENSORWISE, true, false, true},
+        {ME_FP8_BLOCKWISE, false, false, false},
+        {ME_FP8_BLOCKWISE, true, false, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_fp8 t;
+        const me_linear linear =
+            running_linear(&t, cases[i].recipe, cases[i].has_norm);
+        me_nn *nn = &t.m.nn;
+        (void)me_grad_enable(nn->e, false);
+        t.te.fp8.is_recompute = cases[i].is_delayed;
+        me_drop(nn->e, run_linear(&t, &linear));
+        (void)me_grad_enable(nn->e, true);
+        t.te.fp8.is_second = cases[i].is_delayed;
+        expect_zeros(&t, run_linear(&t, &linear), cases[i].has_zeros);
+        fini(&t);
+    }
 }
 
 /* Histories of ten steps: 120 and 80 bytes with scales of 12 and 8. A
@@ -347,6 +443,8 @@ int main(void)
         cmocka_unit_test(test_fp8__card_of_any_order),
         cmocka_unit_test(test_fp8__weight_cache),
         cmocka_unit_test(test_fp8__weight_under_fsdp2),
+        cmocka_unit_test(test_fp8__zeros_of_first_forward),
+        cmocka_unit_test(test_fp8__zeros_of_recomputation),
         cmocka_unit_test(test_fp8__metadata_of_grouped),
         cmocka_unit_test(test_fp8__recomputation),
         cmocka_unit_test(test_fp8__split_quantize),
