@@ -181,6 +181,8 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
      .needs = "--moe-grouped-gemm"},
     {"--moe-single-grouped-weight", .also = "--fp8-format",
      .needs = "--fp8-recipe=mxfp8"},
+    {"--moe-single-grouped-weight", .also = "--fp4-format",
+     .with = "--fp4-recipe=custom"},
     {"--moe-single-grouped-weight",
      .needs = "--use-transformer-engine-op-fuser"},
     {"--moe-single-grouped-bias", .with = "--disable-bias-linear"},

@@ -23,6 +23,16 @@
     "--tensor-parallel-num-weight-shards "                                     \
     "--expert-tensor-parallel-num-weight-shards"
 
+/** Shared experts that Megatron-LM captures itself, of weights that are cut
+ *  further: as part of a layer, of its experts or with their router. */
+#define LOCAL_SHARED                                                           \
+    "--tensor-parallel-num-weight-shards&--cuda-graph-impl=local&"             \
+    "--recompute-granularity=selective&"                                       \
+    "--moe-shared-expert-intermediate-size"
+#define GRAPHED_SHARED                                                         \
+    LOCAL_SHARED "&!--cuda-graph-modules " LOCAL_SHARED                        \
+                 "&--cuda-graph-modules=moe|moe_router"
+
 static const me_flag_contradiction of_shards[] = {
     {SHARDS, .also = "--fp4-format", .needs = "--fp4-param-gather"},
     {SHARDS, .with = "--ddp-average-in-collective"},
@@ -32,6 +42,10 @@ static const me_flag_contradiction of_shards[] = {
     {SHARDS, .also = "--fp8-recipe=mxfp8", .needs = "--fp8-param-gather"},
     {SHARDS, .also = "--fp8-recipe=mxfp8",
      .needs = "--reuse-grad-buf-for-mxfp8-param-ag"},
+    // TransformerConfig: shared experts that are captured and computed again
+    {GRAPHED_SHARED, .also = "--fp8-format --fp4-format",
+     .without = "--moe-shared-expert-overlap",
+     .with = "--recompute-modules=shared_experts"},
 };
 
 /** The number of a flag, which may be none; false: it is not given. */
