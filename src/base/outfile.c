@@ -30,17 +30,47 @@ struct me_outfile {
     size_t guard;  /**< of the file beside; see me_outfile_guard_make() */
 };
 
-FILE *me_output_open(const char *path, bool appends)
+/** The standard stream that goes to the regular file @p path, as it does to
+ *  /dev/stdout then; -1: none. */
+static int find_standard(const char *path)
+{
+    struct stat about;
+    struct stat of_stream;
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) {
+        return -1;
+    }
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        const int flags = fcntl(fd, F_GETFL);
+        if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY &&
+            fstat(fd, &of_stream) == 0 && of_stream.st_dev == about.st_dev &&
+            of_stream.st_ino == about.st_ino) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
+static int open_to_write(const char *path, bool appends)
 {
     const int flags =
         O_WRONLY | O_NONBLOCK | (appends ? O_APPEND | O_CREAT : 0);
     const int descriptor = open(path, flags, ALL_READ_WRITE);
+    if (descriptor >= 0) {
+        const int now = fcntl(descriptor, F_GETFL);
+        (void)fcntl(descriptor, F_SETFL, now & ~O_NONBLOCK);
+    }
+    return descriptor;
+}
+
+FILE *me_output_open(const char *path, bool appends)
+{
+    const int standard = find_standard(path);
+    const int descriptor =
+        standard >= 0 ? dup(standard) : open_to_write(path, appends);
     if (descriptor < 0) {
         return NULL;
     }
-    const int now = fcntl(descriptor, F_GETFL);
-    (void)fcntl(descriptor, F_SETFL, now & ~O_NONBLOCK);
-    FILE *stream = fdopen(descriptor, appends ? "a" : "w");
+    FILE *stream = fdopen(descriptor, appends && standard < 0 ? "a" : "w");
     if (stream == NULL) {
         (void)close(descriptor);
     }
@@ -137,7 +167,8 @@ static me_status open_stream(me_outfile *file, me_diag *diag)
         return me_fail(diag, ME_ERR_IO, "cannot write %s: it is a directory",
                        file->target);
     }
-    if (exists && !S_ISREG(about.st_mode)) {
+    if (exists &&
+        (!S_ISREG(about.st_mode) || find_standard(file->target) >= 0)) {
         file->stream = me_output_open(file->target, false);
         return file->stream != NULL
                    ? ME_OK

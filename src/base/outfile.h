@@ -3,7 +3,8 @@
  * A file that is written whole or not at all: the text goes beside the target
  * and takes its place once it is on the disk, so that a full disk or a killed
  * run leaves the old file as it was. A target that is not a regular file (a
- * terminal, a pipe, /dev/null) is written directly.
+ * terminal, a pipe, /dev/null) is written directly, and so is the file that stdout
+ * or stderr goes to, behind what stands there: others write to it as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,7 +22,8 @@ typedef struct me_outfile me_outfile;
 
 /**
  * Open what is no regular file, or a file that grows, to write it. A named pipe
- * that nobody reads is an error, where fopen() waits for a reader for ever. Local.
+ * that nobody reads is an error, where fopen() waits for a reader for ever. The
+ * file of stdout or stderr is written where that stream is. Local.
  *
  * @param appends  what is there stays, and a file that is not there is made
  * @return for fclose(); NULL with the reason in errno

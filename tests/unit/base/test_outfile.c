@@ -197,6 +197,41 @@ static void test_outfile__no_answer_on_a_lost_allocation(void **state)
     expect_text("old");
 }
 
+/* Others write to the file that stdout or stderr goes to: before, and behind. */
+static void test_outfile__keeps_what_a_stream_has(void **state)
+{
+    (void)state;
+    static const int streams[] = {STDOUT_FILENO, STDERR_FILENO};
+    static const char *const names[] = {"/dev/stdout", "/dev/stderr"};
+    for (size_t i = 0; i < 2; i++) {
+        const int old = dup(streams[i]);
+        const int now = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        assert_true(old >= 0 && now >= 0);
+        (void)fflush(NULL);
+        (void)dup2(now, streams[i]);
+        ssize_t n = write(streams[i], "first\n", 6);
+        me_outfile *file = NULL;
+        me_status status = me_outfile_create(names[i], NULL, &file);
+        if (status == ME_OK) {
+            (void)fputs("report\n", me_outfile_stream(file));
+            status = me_outfile_commit(file, NULL);
+            me_outfile_destroy(file);
+        }
+        FILE *log = me_output_open(names[i], true);
+        if (log != NULL) {
+            (void)fputs("message\n", log);
+            (void)fclose(log);
+        }
+        n += write(streams[i], "last\n", 5);
+        (void)dup2(old, streams[i]);
+        (void)close(now);
+        (void)close(old);
+        assert_int_equal(status, ME_OK);
+        assert_int_equal(n, 11);
+        expect_text("first\nreport\nmessage\nlast\n");
+    }
+}
+
 static void test_outfile__refuses_a_folder(void **state)
 {
     (void)state;
@@ -318,6 +353,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(
             test_outfile__no_answer_on_a_lost_allocation, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_outfile__keeps_what_a_stream_has,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_outfile__refuses_a_folder, setup,
                                         teardown),
         cmocka_unit_test(test_outfile__says_when_the_disk_is_full),
