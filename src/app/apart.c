@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -237,6 +238,34 @@ static me_status check_word(const char *word, const output *outputs, size_t n,
     return ME_OK;
 }
 
+/** A value behind `=` as well: of a flag, of an option's --set. */
+static me_status check_value(const char *word, const output *outputs, size_t n,
+                             me_diag *diag)
+{
+    const char *equals = word == NULL ? NULL : strchr(word, '=');
+    const me_status status = check_word(word, outputs, n, diag);
+    return status != ME_OK || equals == NULL
+               ? status
+               : check_word(equals + 1, outputs, n, diag);
+}
+
+/** What is named and may not be read by this job: an option's file, the files
+ *  that variables name. */
+static me_status check_named(const me_cli *cli, const output *outputs, size_t n,
+                             me_diag *diag)
+{
+    static const char *const variables[] = {"MEMEST_SITE", "HWLOC_XMLFILE"};
+    me_status status = ME_OK;
+    for (int32_t i = 0; status == ME_OK && i < cli->n_sets; i++) {
+        status = check_value(cli->sets[i], outputs, n, diag);
+    }
+    for (size_t i = 0;
+         status == ME_OK && i < sizeof variables / sizeof variables[0]; i++) {
+        status = check_word(getenv(variables[i]), outputs, n, diag);
+    }
+    return status;
+}
+
 static bool is_script(const char *word)
 {
     char interpreter[PATH_MAX];
@@ -252,7 +281,7 @@ static me_status check_words(const me_cli *cli, const output *outputs, size_t n,
         status = check_script(cli->script, 0, diag);
     }
     for (int i = 0; status == ME_OK && i < cli->launch_argc; i++) {
-        status = check_word(cli->launch_argv[i], outputs, n, diag);
+        status = check_value(cli->launch_argv[i], outputs, n, diag);
         if (status == ME_OK && is_script(cli->launch_argv[i])) {
             status = check_script(cli->launch_argv[i], 0, diag);
         }
@@ -274,6 +303,9 @@ me_status me_outputs_keep_apart(const me_cli *cli, me_diag *diag)
     me_status status = check_outputs(outputs, n, diag);
     if (status == ME_OK) {
         status = check_words(cli, outputs, n, diag);
+    }
+    if (status == ME_OK) {
+        status = check_named(cli, outputs, n, diag);
     }
     return status == ME_OK ? check_stdout(cli, &outputs[1], n - 1, diag)
                            : status;

@@ -123,6 +123,27 @@ static void test_apart__words_of_the_job(void **state)
            NULL);
 }
 
+/* Files that are named, whether or not this job comes to read them. */
+static void test_apart__named(void **state)
+{
+    (void)state;
+    static const char says[] = "is a file that the job is read from";
+    static const char *const words[] = {"torchrun", "train.py",
+                                        "--yaml-cfg=job.cfg"};
+    expect(&(me_cli){.sets = {"moe.tokens=job.cfg"},
+                     .n_sets = 1,
+                     .output = "link.cfg"},
+           says);
+    expect(&(me_cli){.sets = {"moe.tokens=a"}, .n_sets = 1, .output = "a"},
+           NULL);
+    expect(&(me_cli){.launch_argv = words, .launch_argc = 3, .output = "hard"},
+           says);
+    (void)setenv("MEMEST_SITE", "job.cfg", 1);
+    expect(&(me_cli){.output = "./job.cfg"}, says);
+    expect(&(me_cli){.output = "a"}, NULL);
+    (void)unsetenv("MEMEST_SITE");
+}
+
 /* Nor what the script reads, nor what that reads. */
 static void test_apart__sourced_scripts(void **state)
 {
@@ -204,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_apart__outputs),
         cmocka_unit_test(test_apart__stdout),
         cmocka_unit_test(test_apart__words_of_the_job),
+        cmocka_unit_test(test_apart__named),
         cmocka_unit_test(test_apart__sourced_scripts),
         cmocka_unit_test(test_apart__inputs),
         cmocka_unit_test(test_apart__a_refused_file_is_not_written),
