@@ -2,12 +2,14 @@
 #include "app/command.h"
 #include "app/estimate_command.h"
 #include "base/heap.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/outfile.h"
 #include "collectives/transport.h"
 #include "script/act.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static int fail(const me_diag *diag)
@@ -29,6 +31,16 @@ static void hold_standard_streams(void)
     }
 }
 
+static me_status check_stack(me_diag *diag)
+{
+    return me_limit_raise((int)RLIMIT_STACK, ME_STACK_BYTES)
+               ? ME_OK
+               : me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "the stack may not have the %d KiB that memest needs: "
+                         "raise its limit (ulimit -s)",
+                         ME_STACK_BYTES >> 10);
+}
+
 int main(int argc, char **argv)
 {
     if (me_guise_is_worn()) {            // a script that is being run calls us
@@ -38,7 +50,8 @@ int main(int argc, char **argv)
     me_diag diag = {.status = ME_OK};
     hold_standard_streams();
     me_heap_keep();
-    if (me_transport_mpi_create(&argc, &argv, &diag, &transport) != ME_OK) {
+    if (check_stack(&diag) != ME_OK ||
+        me_transport_mpi_create(&argc, &argv, &diag, &transport) != ME_OK) {
         return fail(&diag);
     }
     me_outfile_guard_signals();

@@ -2,6 +2,7 @@
 #include "base/workers.h"
 
 #include "base/alloc.h"
+#include "base/limits.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -62,16 +63,31 @@ static void *work_for_caller(void *self)
     return NULL;
 }
 
+/** Of a thread: the default, which `ulimit -s` sets, or what is needed. */
+static bool set_stack(pthread_attr_t *attributes)
+{
+    size_t bytes = 0;
+    return pthread_attr_getstacksize(attributes, &bytes) == 0 &&
+           (bytes >= ME_STACK_BYTES ||
+            pthread_attr_setstacksize(attributes, ME_STACK_BYTES) == 0);
+}
+
 void me_workers_run(uint32_t threads, uint32_t count,
                     bool (*run)(void *self, uint32_t task), void *self)
 {
     work w = {
         .count = count, .run = run, .self = self, .lost = me_alloc_lost()};
     pthread_t others[ME_WORKERS_MAX];
+    pthread_attr_t attributes;
     uint32_t n = 0;
-    while (n + 1 < threads && n + 1 < count && n < ME_WORKERS_MAX &&
-           pthread_create(&others[n], NULL, work_for_caller, &w) == 0) {
+    const bool has_attributes = pthread_attr_init(&attributes) == 0;
+    while (has_attributes && set_stack(&attributes) && n + 1 < threads &&
+           n + 1 < count && n < ME_WORKERS_MAX &&
+           pthread_create(&others[n], &attributes, work_for_caller, &w) == 0) {
         n++;
+    }
+    if (has_attributes) {
+        (void)pthread_attr_destroy(&attributes);
     }
     (void)run_tasks(&w);
     for (uint32_t i = 0; i < n; i++) {

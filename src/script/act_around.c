@@ -157,8 +157,9 @@ static int start(me_inherit *inherit, bool is_container, char **argv)
     static char bash[] = "bash";
     if (inherit->wrong != NULL) {
         return me_guise_fail(inherit->wrong,
-                             "cannot be read: variables of a container or an "
-                             "environment stand in it (--env-file)");
+                             "cannot be read, or is not a regular file: "
+                             "variables of a container or an environment stand "
+                             "in it (--env-file)");
     }
     me_inherit_apply(inherit);
     if (is_container && strcmp(me_guise_base(argv[0]), "sh") == 0) {

@@ -8,7 +8,6 @@
 #include "script/guise.h"
 #include "script/record.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -108,8 +107,7 @@ static source *add_source(parallel *p, goes pairing)
 static bool add_file(parallel *p, const char *path, goes pairing)
 {
     const bool is_input = strcmp(path, "-") == 0;
-    const int fd =
-        is_input ? STDIN_FILENO : openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    const int fd = is_input ? STDIN_FILENO : me_inherit_open(path);
     source *added = fd < 0 ? NULL : add_source(p, pairing);
     if (added != NULL) {
         read_lines(p, fd, added);

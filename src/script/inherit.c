@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -148,12 +149,21 @@ static void add_line(me_str *to, effect how, const char *line, size_t length)
     me_str_fini(&text);
 }
 
+int me_inherit_open(const char *path)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 && S_ISFIFO(about.st_mode)) {
+        return -1;
+    }
+    return openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
 static bool add_file(me_str *to, effect how, const char *path)
 {
     char block[4096];
     me_str text = {0};
     ssize_t n = 0;
-    const int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    const int fd = me_inherit_open(path);
     while (fd >= 0 && text.length < FILE_BYTES &&
            (n = read(fd, block, sizeof block)) > 0) {
         me_str_append_n(&text, block, (size_t)n);

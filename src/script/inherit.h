@@ -38,6 +38,10 @@ int me_inherit_option(me_inherit *inherit, const char *program, int argc,
  *  no `all`, what it does not name is lost (srun(1) and sbatch(1), --export). */
 void me_inherit_list(me_inherit *inherit, const char *list);
 
+/** Open a file of the user's to read it. @return -1: it is not there, or a named
+ *  pipe, which may have no writer; what a shell gives by a descriptor is read */
+int me_inherit_open(const char *path);
+
 /** Change the environment of this process so, and free what is held. What a
  *  launcher or a batch system says of its ranks stays, and what memest itself
  *  needs. */

@@ -2,6 +2,7 @@
 #include "script/script_run.h"
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/outfile.h"
 #include "base/parse.h"
@@ -13,6 +14,7 @@
 #include "script/landlock.h"
 #include "script/listen.h"
 #include "script/place.h"
+#include "script/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -210,6 +213,12 @@ static me_status run_keeper(const me_script_order *order, me_keep *keep,
 {
     pipes p = {{-1, -1}, {-1, -1}, {-1, -1}};
     me_status status = ME_OK;
+    if (!me_limit_raise((int)RLIMIT_NOFILE, ME_RECORD_FD + 1)) {
+        return me_fail(diag, ME_ERR_UNSUPPORTED,
+                       "%s: fewer than the %d file descriptors that its run "
+                       "needs: raise their limit (ulimit -n)",
+                       order->name, ME_RECORD_FD + 1);
+    }
     if (!make_pipe(p.records) || !make_pipe(p.output) || !make_pipe(p.said)) {
         status = me_fail(diag, ME_ERR_IO, "%s: no pipe: %s", order->name,
                          strerror(errno));
