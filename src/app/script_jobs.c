@@ -11,6 +11,33 @@
 #include <inttypes.h>
 #include <string.h>
 
+/** Without the hosts' names, do two lists of mpirun's `--host` say the same? */
+static bool have_same_slots(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        a += strcspn(a, ":,");
+        b += strcspn(b, ":,");
+        const size_t n = strcspn(a, ",");
+        if (n != strcspn(b, ",") || strncmp(a, b, n) != 0) {
+            return false;
+        }
+        a += n + (a[n] == ',');
+        b += n + (b[n] == ',');
+    }
+    return *a == *b;
+}
+
+/** Do two words that differ say where mpirun starts as many ranks? */
+static bool are_hosts(const me_script_launch *a, const me_script_launch *b,
+                      int i)
+{
+    static const char *const options[] = {"-host", "--host", "-H", "-hosts"};
+    const me_wrapper *first = me_wrapper_find(a->argv[0]);
+    return first != NULL && first->kind == ME_WRAPPER_MPIRUN && i > 0 &&
+           me_is_one_of(a->argv[i - 1], strlen(a->argv[i - 1]), options, 4) &&
+           have_same_slots(a->argv[i], b->argv[i]);
+}
+
 /** Two launches of one job: those of its nodes, or after a restart, differ in
  *  where they meet. */
 static bool is_same_job(const me_script_launch *a, const me_script_launch *b)
@@ -34,7 +61,7 @@ static bool is_same_job(const me_script_launch *a, const me_script_launch *b)
         const char *before = i == 0 ? "" : a->argv[i - 1];
         const bool is_letter = word[0] == '-' && word[1] != '-';
         const size_t n = is_letter && strlen(word) > 2 ? 2 : strcspn(word, "=");
-        is_same = strcmp(word, b->argv[i]) == 0 ||
+        is_same = strcmp(word, b->argv[i]) == 0 || are_hosts(a, b, i) ||
                   me_is_one_of(before, strlen(before), own, N_OWN) ||
                   (me_is_one_of(word, n, own, N_OWN) &&
                    strncmp(word, b->argv[i], n) == 0);
