@@ -144,14 +144,6 @@ static int tell(int argc, char **argv)
     return is_told ? 0 : 1;
 }
 
-static int launch(int argc, char **argv)
-{
-    const bool is_python = strncmp(me_guise_base(argv[0]), "python", 6) == 0;
-    return is_python && !me_python_trains(argc, (const char *const *)argv)
-               ? me_guise_python(argc, argv, NULL)
-               : tell(argc, argv);
-}
-
 /** Of a list with semicolons between them. */
 static void set_variables(const char *list)
 {
@@ -162,8 +154,8 @@ static void set_variables(const char *list)
     }
 }
 
-/** Words that an option of mpirun's takes; variables that it sets are set. */
-static int step_mpirun(const me_wrapper *wrapper, char **argv, int left)
+/** Words that an option of a launcher takes; variables that it sets are set. */
+static int step_option(const me_wrapper *wrapper, char **argv, int left)
 {
     const char *attached = NULL;
     const me_wrapper_option *option =
@@ -250,6 +242,9 @@ static void set_first(me_wrapper_kind kind)
         {ME_WRAPPER_FLUX, "FLUX_TASK_RANK"},
         {ME_WRAPPER_FLUX, "FLUX_TASK_LOCAL_ID"},
         {ME_WRAPPER_APRUN, "ALPS_APP_PE"},
+        {ME_WRAPPER_TORCHRUN, "RANK"},
+        {ME_WRAPPER_TORCHRUN, "LOCAL_RANK"},
+        {ME_WRAPPER_TORCHRUN, "GROUP_RANK"},
     };
 
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
@@ -257,6 +252,22 @@ static void set_first(me_wrapper_kind kind)
             (void)setenv(variables[i].name, "0", 1);
         }
     }
+}
+
+/** Keep a launcher's words in front of the launch that comes of what it starts. */
+static void keep_before(int count, char **argv)
+{
+    me_str before = {0};
+    const char *outer = getenv(ME_GUISE_BEFORE);
+    me_str_append(&before, outer == NULL ? "" : outer);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(argv[i], "--") != 0) {
+            me_carry_word(argv[i], &before);
+            me_str_append(&before, "\x1f");
+        }
+    }
+    (void)setenv(ME_GUISE_BEFORE, me_str_text(&before), 1);
+    me_str_fini(&before);
 }
 
 /** srun and mpirun: what they start runs once, as the first of its tasks; their
@@ -280,7 +291,7 @@ static int count(int argc, char **argv)
         at += is_end ? 1
               : wrapper->kind == ME_WRAPPER_SRUN
                   ? step_srun(argv + at, argc - at, &step, &exported, &folder)
-                  : step_mpirun(wrapper, argv + at, argc - at);
+                  : step_option(wrapper, argv + at, argc - at);
         if (is_end) {
             break;
         }
@@ -293,21 +304,56 @@ static int count(int argc, char **argv)
         export(exported);
         me_step_set_variables(&step);
     }
-    me_str before = {0};
-    const char *outer = getenv(ME_GUISE_BEFORE);
-    me_str_append(&before, outer == NULL ? "" : outer);
-    for (int i = 0; i < at; i++) {
-        if (strcmp(argv[i], "--") != 0) {
-            me_carry_word(argv[i], &before);
-            me_str_append(&before, "\x1f");
-        }
-    }
-    (void)setenv(ME_GUISE_BEFORE, me_str_text(&before), 1);
-    me_str_fini(&before);
+    keep_before(at, argv);
     set_first(wrapper->kind);
     return folder != NULL && chdir(folder) != 0
                ? me_guise_fail(folder, "no such folder, which srun goes to")
                : me_guise_start(argv + at);
+}
+
+/** Where torchrun's options begin, and those of launchers that take them; 0: it is
+ *  another program. */
+static int begin_of_torchrun(int argc, char **argv)
+{
+    static const char *const modules[] = {"torch.distributed.run",
+                                          "torch.distributed.launch"};
+    const char *name = me_guise_base(argv[0]);
+    const bool is_module = argc > 2 && strcmp(argv[1], "-m") == 0 &&
+                           me_is_one_of(argv[2], strlen(argv[2]), modules, 2);
+    return strcmp(name, "torchrun") == 0                  ? 1
+           : is_module && strncmp(name, "python", 6) == 0 ? 3
+                                                          : 0;
+}
+
+/** `torchrun --no-python PROGRAM …`, where that is no Python: a shell, a profiler,
+ *  a script of the user's. @return where the program is; 0: nowhere */
+static int find_program(int argc, char **argv)
+{
+    const me_wrapper *torchrun = me_wrapper_find("torchrun");
+    bool is_program = false;
+    int at = begin_of_torchrun(argc, argv);
+    while (at > 0 && at < argc && argv[at][0] == '-') {
+        is_program |= strcmp(argv[at], "--no-python") == 0 ||
+                      strcmp(argv[at], "--no_python") == 0;
+        at += step_option(torchrun, argv + at, argc - at);
+    }
+    return is_program && at < argc && me_guise_find(argv[at]) != ME_GUISE_LAUNCH
+               ? at
+               : 0;
+}
+
+static int launch(int argc, char **argv)
+{
+    const bool is_python = strncmp(me_guise_base(argv[0]), "python", 6) == 0;
+    const int program = find_program(argc, argv);
+    if (program > 0) {
+        keep_before(program, argv);
+        set_first(ME_WRAPPER_TORCHRUN);
+        return me_guise_start(argv + program);
+    }
+    return is_python && !me_python_trains(argc, (const char *const *)argv)
+               ? me_guise_python(argc, argv, NULL)
+               : tell(argc, argv);
 }
 
 /** A file of the user's that is started by its path: by the interpreter that it
