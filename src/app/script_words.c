@@ -64,10 +64,10 @@ static me_status check_file(const char *path, me_diag *diag)
 {
     struct stat about;
     return stat(path, &about) == 0 && !S_ISREG(about.st_mode)
-               ? me_fail(diag, ME_ERR_CONFIG,
-                         "%s: is not a regular file: a script that launches a "
-                         "job goes here",
-                         path)
+               ? me_fail(
+                     diag, ME_ERR_CONFIG,
+                     "%s: is %s: a script that launches a job goes here", path,
+                     S_ISDIR(about.st_mode) ? "a folder" : "not a regular file")
                : ME_OK;
 }
 

@@ -103,6 +103,15 @@ static bool set_field(const me_option *option, void *field, const char *text)
 }
 
 /** The value comes last in the message, because it may be long. */
+/** Is it a number of bytes, but of too many? */
+static bool is_beyond(const me_option *option, const char *value)
+{
+    uint64_t bytes = 0;
+    const me_status status = me_parse_bytes(value, &bytes);
+    return status == ME_ERR_OVERFLOW ||
+           (status == ME_OK && (double)bytes > option->max);
+}
+
 static me_status refuse(const me_option *option, const char *value,
                         const me_origin *origin, me_diag *diag)
 {
@@ -111,6 +120,9 @@ static me_status refuse(const me_option *option, const char *value,
         option->type == ME_OPTION_SIZE ? me_lacking_unit(value) : NULL;
     if (unit != NULL) {
         me_str_printf(&range, "at least 1MiB: did you mean %s%s?", value, unit);
+    } else if (option->type == ME_OPTION_SIZE && is_beyond(option, value)) {
+        me_str_printf(&range, "at most %lluTiB: it is out of range",
+                      (unsigned long long)((uint64_t)option->max >> 40U));
     } else {
         me_option_format_range(option, &range);
     }
