@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum {
-    WORDS_MAX = 20000
+    WORDS_MAX = 20000,
+    DEPTH_MAX = 16
 };
 
 static const char blanks[] = " \t\r";
@@ -18,6 +19,7 @@ typedef struct expansion {
     me_diag *diag;
     const char **words;
     int count;
+    int depth; /* of files that name files */
 } expansion;
 
 static me_status fail_memory(const expansion *e)
@@ -33,6 +35,16 @@ static me_status add(expansion *e, const char *word)
     }
     e->words[e->count++] = word;
     return word != NULL ? ME_OK : fail_memory(e);
+}
+
+static me_status add_file(expansion *e, const char *path);
+
+/** A line's word, which may name a file as the command's own may. */
+// NOLINTNEXTLINE(misc-no-recursion): files name files, up to a depth
+static me_status add_word(expansion *e, const char *word)
+{
+    return word[0] == '@' && word[1] != '\0' ? add_file(e, word + 1)
+                                             : add(e, word);
 }
 
 /** The next word of a line; @p line goes behind it. A quote ends where it began. */
@@ -57,6 +69,7 @@ static char *take_word(char **line)
     return word;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): files name files, up to a depth
 static me_status add_line(expansion *e, char *line)
 {
     me_status status = ME_OK;
@@ -69,17 +82,28 @@ static me_status add_line(expansion *e, char *line)
              n--) {
             line[n - 1] = '\0';
         }
-        return add(e, line);
+        return add_word(e, line);
     }
-    while (status == ME_OK && line[strspn(line, blanks)] != '\0') {
+    // a comment may stand behind a flag's words
+    for (line += strspn(line, blanks);
+         status == ME_OK && line[0] != '\0' && line[0] != '#';
+         line += strspn(line, blanks)) {
         status = add(e, take_word(&line));
     }
     return status;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): files name files, up to a depth
 static me_status add_file(expansion *e, const char *path)
 {
     me_str bytes = {0};
+    if (e->depth == DEPTH_MAX) {
+        return me_fail(e->diag, ME_ERR_CONFIG,
+                       "@%.200s: files of arguments that name each other, more "
+                       "than %d deep",
+                       path, DEPTH_MAX);
+    }
+    e->depth++;
     me_status status = me_input_read(path, ME_INPUT_MAX_BYTES, e->diag, &bytes);
     char *text = status == ME_OK ? me_arena_strdup(e->config->own->text,
                                                    me_str_text(&bytes))
@@ -95,6 +119,7 @@ static me_status add_file(expansion *e, const char *path)
         status = add_line(e, text);
         text = is_last ? end : end + 1;
     }
+    e->depth--;
     return status != ME_OK
                ? status
                : me_config_assume(e->config, e->diag,
