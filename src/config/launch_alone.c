@@ -23,6 +23,30 @@ bool me_launch_needs_number(const char *name)
                         sizeof numbers / sizeof *numbers);
 }
 
+void me_launch_alone_count(me_launch_alone *alone, const char *name,
+                           const char *value, uint64_t *count_out)
+{
+    uint64_t count = 0;
+    if (me_parse_u64(value, &count) == ME_OK && count <= ME_RANKS_MOST) {
+        *count_out = count;
+    } else if (value[0] != '\0' && alone->wrong == NULL) {
+        alone->wrong = name;
+        alone->wrong_value = value;
+    }
+}
+
+me_status me_launch_alone_say_wrong(const me_launch_alone *alone,
+                                    me_config *config, me_diag *diag)
+{
+    return alone->wrong == NULL
+               ? ME_OK
+               : me_config_leave_world_open(
+                     config, diag,
+                     "%s=%.60s: must be a whole number, which says how many "
+                     "ranks there are: unset it, or give memest's --world-size",
+                     alone->wrong, alone->wrong_value);
+}
+
 bool me_launch_alone_variable(me_launch_alone *alone, const char *name,
                               const char *value)
 {
@@ -32,8 +56,8 @@ bool me_launch_alone_variable(me_launch_alone *alone, const char *name,
         if (strcmp(name, mpi_sizes[i]) != 0) {
             continue;
         }
-        if (me_parse_u64(value, &count) == ME_OK && count <= ME_RANKS_MOST &&
-            count > alone->mpi_tasks) {
+        me_launch_alone_count(alone, mpi_sizes[i], value, &count);
+        if (count > alone->mpi_tasks) {
             alone->mpi_tasks = count;
             alone->mpi_variable = mpi_sizes[i];
         }

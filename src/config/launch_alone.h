@@ -21,6 +21,9 @@ typedef struct me_launch_alone {
     bool is_empty;            /**< WORLD_SIZE is set, and says nothing */
     uint64_t mpi_tasks;       /**< of the mpirun around; 0: there is none */
     const char *mpi_variable; /**< which says so, static; NULL: none */
+    const char *wrong;        /**< the first variable that must say a number and
+                                   does not, borrowed; NULL: none */
+    const char *wrong_value;  /**< of it, borrowed */
 } me_launch_alone;
 
 /** Is it one whose reader stops, or has no ranks, where it is set and empty? */
@@ -30,6 +33,20 @@ bool me_launch_needs_number(const char *name);
  *  Slurm's. @return false: it says no number by itself */
 bool me_launch_alone_variable(me_launch_alone *alone, const char *name,
                               const char *value);
+
+/** Take a number that a variable says; one that is none is kept as wrong. An empty
+ *  one says nothing. Local.
+ *
+ *  @param count_out  set where it is a number of at most ME_RANKS_MOST */
+void me_launch_alone_count(me_launch_alone *alone, const char *name,
+                           const char *value, uint64_t *count_out);
+
+/** Leave the world open if a variable was wrong. Local.
+ *
+ *  @return ME_OK or ME_ERR_NOMEM */
+me_status me_launch_alone_say_wrong(const me_launch_alone *alone,
+                                    me_config *config,
+                                    me_diag *diag) ME_MUST_CHECK;
 
 /**
  * Say what the world is if nobody gives parallel.world_size. In a step the script

@@ -172,11 +172,10 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
         return true;
     }
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        uint64_t count = 0;
         if (strcmp(name, counts[i].name) == 0) {
-            if (me_parse_u64(value, &count) == ME_OK && count <= MOST) {
-                *(uint64_t *)(void *)((char *)ranks + counts[i].offset) = count;
-            }
+            me_launch_alone_count(
+                &ranks->alone, counts[i].name, value,
+                (uint64_t *)(void *)((char *)ranks + counts[i].offset));
             return true;
         }
     }
@@ -327,6 +326,10 @@ static me_status settle_world_size(me_launch_ranks *r, me_config *config,
 {
     if (r->torchrun.is_used) {
         return settle_torchrun(r, config, diag);
+    }
+    if (r->environment.ranks == 0 && r->srun.ranks == 0 &&
+        r->mpirun.ranks == 0 && r->alone.wrong != NULL) {
+        return me_launch_alone_say_wrong(&r->alone, config, diag);
     }
     if (!r->srun.is_used && !r->mpirun.is_used && r->environment.ranks == 0) {
         return me_launch_alone_settle(&r->alone, r->step_tasks, &r->slurm,

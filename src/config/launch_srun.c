@@ -173,9 +173,16 @@ static me_status say_one_each(const me_launch_ranks *r,
 {
     const uint64_t nodes = step->nodes == 0 ? 1 : step->nodes;
     const bool has_gpus = r->gpus.count > 1 || r->all_gpus > nodes;
-    if (!has_gpus || step->ranks != 0 || step->per_node != 0 ||
+    if ((!has_gpus && !is_direct(r)) || step->ranks != 0 ||
+        step->per_node != 0 ||
         (step->nodes == 0 && r->all_gpus != 0 && r->gpus.count == 0)) {
         return ME_OK;
+    }
+    if (!has_gpus && step->nodes == 0) {
+        return me_config_assume(config, diag,
+                                "srun outside of a job starts one task, since "
+                                "neither -n nor -N says more: for one in a "
+                                "batch script give that script");
     }
     return me_config_assume(config, diag,
                             "srun starts one task on each of %llu node%s, "
