@@ -22,7 +22,11 @@ const me_flag_rule me_flags_forks[] = {
      "--max-tokens-per-gpu:i --use-dynamic-batch-size --colocate "
      "--data-pad-size-multiplier:i",
      .note = "ranks and shapes of slime's jobs"},
-    /* Yuan 2.0's layers of each stage: megatron/megatron_settle.c. */
+    /* FlagScale's width of a gated MLP: megatron/megatron_forks.c. */
+    {"--multiple-of:i", .needs = "--swiglu", .note = "the width of an MLP"},
+    {"--hidden-dim-multiplier:f", .needs = "--multiple-of",
+     .note = "the width of an MLP"},
+    /* Yuan 2.0's layers of each stage: megatron/megatron_forks.c. */
     {"--pipeline-model-parallel-method:block "
      "--pipeline-model-parallel-blocks:s",
      .note = "layers of each stage"},
@@ -160,7 +164,7 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
     {"--extra-vocab-size:i", .note = "a fork's vocabulary",
      .effect = ME_EITHER(SOME)},
     {"--first-k-dense-replace:i --n-shared-experts:i --noop-layers:s "
-     "--schedules-method:s --multiple-of:i --hidden-dim-multiplier:f "
+     "--schedules-method:s "
      "--attention-head-type:s --hybrid-attention-ratio:f "
      "--hybrid-mlp-ratio:f "
      "--interleave-group-size:i "

@@ -36,6 +36,13 @@ static const char *optimizer_of(const char *value)
     return strcmp(value, "dist_muon") == 0 ? "muon" : value;
 }
 
+/** Fewer than none are none: nothing is evaluated unless there are more than 0
+ *  (build_train_valid_test_data_loaders()). */
+static const char *eval_iters_of(const char *value)
+{
+    return value[0] == '-' ? "0" : value;
+}
+
 /** Values of flags that mean another one of their option. */
 static const struct {
     const char *flag;
@@ -43,6 +50,7 @@ static const struct {
 } meanings[] = {
     {"--ddp-bucket-size", bucket_size_of},
     {"--optimizer", optimizer_of},
+    {"--eval-iters", eval_iters_of},
 };
 
 static const char *value_of(const me_flag_use *use)

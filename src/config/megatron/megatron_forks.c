@@ -2,6 +2,7 @@
 /* What flags and variables of forks and earlier versions of Megatron-LM come to,
  * where no single option has them. */
 #include "base/parse.h"
+#include "base/size.h"
 #include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
 
@@ -9,7 +10,9 @@
 #include <string.h>
 
 enum {
-    LAYERS_MAX = 4096 /* of all stages */
+    LAYERS_MAX = 4096, /* of all stages */
+    WIDTH_MAX = 1 << 20,
+    FACTOR_MAX = 1000
 };
 
 /** Yuan 2.0's "2,3,3,2", layers of each stage, as core_v0.19.0's layout:
@@ -142,12 +145,55 @@ static me_status settle_attention(me_config *config, const me_flag_uses *uses,
     return ME_OK;
 }
 
+/** FlagScale's width where `--ffn-hidden-size` does not say it: two thirds of four
+ *  times the hidden size, more by a factor, up to a multiple. */
+static me_status settle_width(me_config *config, const me_flag_uses *uses,
+                              me_diag *diag)
+{
+    const me_flag_use *multiple = me_flag_use_find(uses, "--multiple-of");
+    const me_flag_use *factor =
+        me_flag_use_find(uses, "--hidden-dim-multiplier");
+    uint64_t to = 0;
+    double by = 1.0;
+    char text[24];
+    if (multiple == NULL || config->model.activation != ME_ACTIVATION_SWIGLU ||
+        me_config_is_set(config, "model.ffn_hidden_size")) {
+        return ME_OK;
+    }
+    if (me_parse_u64(multiple->values[0], &to) != ME_OK || to == 0 ||
+        to > WIDTH_MAX) {
+        return me_fail_flag(diag,
+                            me_fail(diag, ME_ERR_CONFIG,
+                                    "--multiple-of %.40s: must be a whole "
+                                    "number from 1 to %d",
+                                    multiple->values[0], WIDTH_MAX),
+                            multiple->name);
+    }
+    if (factor != NULL && (me_parse_double(factor->values[0], &by) != ME_OK ||
+                           !(by > 0) || by > FACTOR_MAX)) {
+        return me_fail_flag(diag,
+                            me_fail(diag, ME_ERR_CONFIG,
+                                    "--hidden-dim-multiplier %.40s: must be a "
+                                    "number above 0, up to %d",
+                                    factor->values[0], FACTOR_MAX),
+                            factor->name);
+    }
+    const double gated = (double)(config->model.hidden_size * 8) / 3;
+    const uint64_t width = (uint64_t)((double)(uint64_t)gated * by);
+    (void)snprintf(text, sizeof text, "%llu",
+                   (unsigned long long)me_round_up(width, to));
+    return me_config_set(config, "model.ffn_hidden_size", text, diag);
+}
+
 me_status me_megatron_settle_forks(me_config *config, const me_flag_uses *uses,
                                    me_diag *diag)
 {
     me_status status = settle_blocks(config, uses, diag);
     if (status == ME_OK) {
         status = settle_checkpoints(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_width(config, uses, diag);
     }
     if (status == ME_OK) {
         status = settle_partition(config, uses, diag);

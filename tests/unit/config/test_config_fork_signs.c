@@ -165,6 +165,51 @@ static void test_fork_signs__dump(void **state)
     me_config_destroy(config);
 }
 
+/** FlagScale: int(int(4 x 1024 x 2 / 3) x 1.3) = 3549, up to a multiple of 256; its
+ *  own width goes first, and the factor needs the multiple. */
+static void test_forks__width(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *added;
+        uint64_t width;
+    } widths[] = {
+        {"--swiglu --multiple-of 256 --hidden-dim-multiplier 1.3", 3584},
+        {"--swiglu --multiple-of 256", 2816},
+        {"--swiglu --multiple-of 1", 2730},
+        {"--swiglu --hidden-dim-multiplier 1.3", 2688},
+        {"--multiple-of 256", 4096},
+        {"--swiglu --multiple-of 256 --ffn-hidden-size 512", 512},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(widths); i++) {
+        me_config *config = NULL;
+        assert_int_equal(make_job(widths[i].added, "", "", NULL, &config),
+                         ME_OK);
+        assert_int_equal(config->model.ffn_hidden_size, widths[i].width);
+        assert_int_equal(config->not_modelled.count, 0);
+        me_config_destroy(config);
+    }
+    static const char *const wrong[] = {
+        "--swiglu --multiple-of 0", "--swiglu --multiple-of -1",
+        "--swiglu --multiple-of 8 --hidden-dim-multiplier 0"};
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_int_equal(read_job(wrong[i], "", "", NULL), ME_ERR_CONFIG);
+    }
+}
+
+/** Megatron-LM evaluates where there are more iterations than 0 alone. */
+static void test_forks__no_evaluation(void **state)
+{
+    (void)state;
+    me_config *config = NULL;
+    assert_int_equal(make_job("--eval-iters -1", "", "", NULL, &config), ME_OK);
+    assert_int_equal(config->train.eval_iters, 0);
+    assert_false(config->train.evaluates);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +218,8 @@ int main(void)
         cmocka_unit_test(test_fork_signs__attention),
         cmocka_unit_test(test_fork_signs__folders),
         cmocka_unit_test(test_fork_signs__dump),
+        cmocka_unit_test(test_forks__width),
+        cmocka_unit_test(test_forks__no_evaluation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
