@@ -18,13 +18,17 @@ typedef struct seen {
     int copies;
     uint64_t live;
     uint64_t peak;
+    uint64_t at_flush; /* live beside the last flush buffer */
 } seen;
 
 static void on_event(void *self, const me_event *event)
 {
     seen *s = self;
     if (event->kind == ME_EVENT_ALLOC) {
-        s->flushes += strcmp(event->op, "autotune.flush") == 0 ? 1 : 0;
+        if (strcmp(event->op, "autotune.flush") == 0) {
+            s->flushes++;
+            s->at_flush = s->live;
+        }
         s->copies += strcmp(event->op, "autotune.clone") == 0 ? 1 : 0;
         s->live += event->bytes;
         s->peak = s->live > s->peak ? s->live : s->peak;
@@ -211,6 +215,30 @@ static void test_compiled__sums_bias_gradients_in_parts(void **state)
     assert_int_equal(partial_sums(1102, 120), 9 * 120 * 4); /* 19, so 32 */
 }
 
+/* Of 3 rows of 8 columns the input's gradient, 48 bytes, is there as its kernel is
+ * timed, and the weights', 6 bytes, not yet: that kernel runs behind it. */
+static void test_compiled__weights_come_after_the_timing(void **state)
+{
+    (void)state;
+    seen s = {0};
+    me_engine *e = make_engine(&s);
+    const me_frame frame = me_enter(e);
+    me_tensor *x = me_empty(e, "x", ME_DTYPE_BFLOAT16, ME_SHAPE(3, 8));
+    me_tensor *weights = me_empty(e, "w", ME_DTYPE_BFLOAT16, ME_SHAPE(3, 1));
+    x->requires_grad = true;
+    weights->requires_grad = true;
+    me_tensor *y = me_fused_weighted_swiglu(e, x, weights, true);
+    me_tensor *gradient = me_empty_like(e, "gradient", y);
+    const uint64_t before = s.live;
+    assert_int_equal(s.flushes, 2);
+    me_backward(e, y, gradient);
+    assert_int_equal(s.flushes, 4);
+    assert_int_equal(s.at_flush, before + 48);
+    assert_int_equal(s.live, before + 48 + 6);
+    me_leave(e, frame, NULL);
+    me_engine_destroy(e);
+}
+
 /* Of heads of 4 columns in rows of 12; the card has one multiprocessor, so that 64
  * rows are many. The first has 16 heads, the second 8: any number from then on. */
 static void test_compiled__norms_of_parts(void **state)
@@ -255,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_compiled__in_place_gets_copies),
         cmocka_unit_test(test_compiled__updating_gets_two_copies),
         cmocka_unit_test(test_compiled__numbers_that_change),
+        cmocka_unit_test(test_compiled__weights_come_after_the_timing),
         cmocka_unit_test(test_compiled__norms_of_parts),
         cmocka_unit_test(test_compiled__sums_bias_gradients_in_parts),
     };
