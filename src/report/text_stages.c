@@ -130,20 +130,39 @@ static stage_row empty_row(int32_t stage)
                        .device = none};
 }
 
-static void add_rank(const me_report *report, int32_t rank, stage_row *rows)
+/** What a result puts into a row for each of its ranks. */
+static stage_row row_of_result(const me_report *report, uint32_t i)
 {
-    const me_report_rank *its = &report->ranks[rank];
-    const me_rank_result *result = report->results[its->result];
-    const stage_row one = {
+    const me_rank_result *result = report->results[i];
+    return (stage_row){
         .n_ranks = 1,
-        .worst_rank = rank,
         .worst_bytes = me_result_most_bytes(result, report->verdict.basis),
-        .has_worst = rank == report->verdict.worst_rank,
         .requested = range_of(result, ME_BASIS_REQUESTED),
         .reserved = range_of(result, ME_BASIS_RESERVED),
         .device = range_of(result, ME_BASIS_DEVICE),
     };
-    add_row(&rows[its->place.pp], &one);
+}
+
+/** Ranks into the rows of their stages. @return ME_OK or ME_ERR_NOMEM */
+static me_status add_ranks(const me_report *report, stage_row *rows)
+{
+    stage_row *of_result =
+        me_alloc(report->n_results, sizeof *of_result, "text.stage_results");
+    if (of_result == NULL) {
+        return ME_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < report->n_results; i++) {
+        of_result[i] = row_of_result(report, i);
+    }
+    for (int32_t rank = 0; rank < report->world_size; rank++) {
+        const me_report_rank *its = &report->ranks[rank];
+        stage_row *one = &of_result[its->result];
+        one->worst_rank = rank;
+        one->has_worst = rank == report->verdict.worst_rank;
+        add_row(&rows[its->place.pp], one);
+    }
+    me_free(of_result);
+    return ME_OK;
 }
 
 static bool is_equal(range a, range b)
@@ -212,14 +231,15 @@ me_status me_text_stages(const me_report *report, size_t n_shown, me_str *text)
     for (size_t i = 0; i < n_stages; i++) {
         rows[i] = empty_row((int32_t)i);
     }
-    for (int32_t rank = 0; rank < report->world_size; rank++) {
-        add_rank(report, rank, rows);
+    me_status status = add_ranks(report, rows);
+    if (status == ME_OK) {
+        size_t n = fold(rows, n_stages);
+        n = n > n_shown ? shorten(rows, n, n_shown) : n;
+        me_str_append(text,
+                      "\nStages: the most of each rank's whole life, least "
+                      "to most; * has the worst\n");
+        status = print_rows(report, rows, n, text);
     }
-    size_t n = fold(rows, n_stages);
-    n = n > n_shown ? shorten(rows, n, n_shown) : n;
-    me_str_append(text, "\nStages: the most of each rank's whole life, least "
-                        "to most; * has the worst\n");
-    const me_status status = print_rows(report, rows, n, text);
     me_free(rows);
     return status;
 }
