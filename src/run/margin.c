@@ -43,3 +43,23 @@ bool me_margin_fits(const me_simulation *simulation,
            me_size_add(footprint->reserved_bytes, footprint->outside_bytes) <=
                me_margin_apply(card, margin.card_bytes);
 }
+
+bool me_margin_is_hopeless(const me_simulation *simulation,
+                           const me_footprint *footprint,
+                           const me_rank_result *result)
+{
+    const uint64_t requested = me_result_most_bytes(result, ME_BASIS_REQUESTED);
+    if (requested == ME_BYTES_UNKNOWN) {
+        return false;
+    }
+    const me_margin more = me_margin_more(simulation->plan->config, result);
+    const uint64_t limit = simulation->memory_limit_bytes;
+    const me_device_card *card = &simulation->card->card;
+    const uint64_t limited = me_size_add(
+        me_margin_apply(limit, more.limit_bytes), footprint->timing_bytes);
+    const uint64_t held =
+        me_size_add(me_margin_apply(card->total_bytes, more.card_bytes),
+                    footprint->timing_bytes);
+    return (limit != 0 && requested > limited) ||
+           me_size_add(requested, card->context_bytes) > held;
+}

@@ -44,4 +44,16 @@ uint64_t me_margin_apply(uint64_t bytes, int64_t more);
 bool me_margin_fits(const me_simulation *simulation,
                     const me_footprint *footprint, me_margin margin);
 
+/**
+ * Would a rank die under a limit for certain, also with a band and all that
+ * timings of kernels ask for more? What lives at once cannot be held in less
+ * than its bytes, whatever is cached, and nothing that was freed waits for
+ * another stream when a request raises that. Local.
+ *
+ * @param footprint  of the run without limits that @p result is of
+ */
+bool me_margin_is_hopeless(const me_simulation *simulation,
+                           const me_footprint *footprint,
+                           const me_rank_result *result);
+
 #endif /* MEMEST_RUN_MARGIN_H */

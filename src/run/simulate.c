@@ -86,12 +86,13 @@ static me_simulation timing_kernels(const me_simulation *simulation)
 /** What it holds where compiled kernels are timed, if that may be and there is not
  *  room for all that timings ask for; and by how much that is not what it holds
  *  where none is, which is a buffer at least: segments are cut otherwise by it,
- *  but for those that expand.
+ *  but for those that expand. Of a rank that dies anyway that is enough.
  *
  *  @param timed_out  as @p footprint where nobody doubts it, of no timing_bytes */
 static me_status find_timed(const me_simulation *simulation, int32_t rank,
-                            const me_footprint *footprint, me_diag *diag,
-                            me_rank_result *result, me_footprint *timed_out)
+                            const me_footprint *footprint, bool is_hopeless,
+                            me_diag *diag, me_rank_result *result,
+                            me_footprint *timed_out)
 {
     *timed_out =
         (me_footprint){footprint->reserved_bytes, footprint->outside_bytes, 0};
@@ -106,7 +107,7 @@ static me_status find_timed(const me_simulation *simulation, int32_t rank,
                                ? 0
                                : result->timing_buffer_bytes;
     result->timing_buffer_bytes = least;
-    if (me_margin_fits(simulation, &most, none)) {
+    if (is_hopeless || me_margin_fits(simulation, &most, none)) {
         return ME_OK;
     }
     const me_simulation timed = timing_kernels(simulation);
@@ -154,21 +155,25 @@ static me_status find_end(const me_simulation *simulation, int32_t rank,
     const me_config *config = simulation->plan->config;
     const me_margin none = {0, 0};
     limited_run run = {.is_oom = false};
-    me_footprint timed;
-    me_status status =
-        find_timed(simulation, rank, footprint, diag, result, &timed);
-    if (status != ME_OK) {
-        return status;
-    }
+    me_limit_result *limit = &result->limit;
+    me_footprint timed = *footprint;
+    me_status status = ME_OK;
     if (!me_margin_fits(simulation, footprint, none)) {
         status = run_limited(simulation, rank, none, diag, result, &run);
     }
     *shard_out = run.shard;
-    me_limit_result *limit = &result->limit;
+    const bool is_hopeless =
+        status == ME_OK && limit->oom &&
+        me_margin_is_hopeless(simulation, footprint, result);
+    if (status == ME_OK) {
+        status = find_timed(simulation, rank, footprint, is_hopeless, diag,
+                            result, &timed);
+    }
     const me_margin other = limit->oom ? me_margin_more(config, result)
                                        : me_margin_less(config, result);
-    run.is_oom = false;
-    if (status == ME_OK && !me_margin_fits(simulation, footprint, other)) {
+    run.is_oom = is_hopeless;
+    if (status == ME_OK && !is_hopeless &&
+        !me_margin_fits(simulation, footprint, other)) {
         status = run_limited(simulation, rank, other, diag, NULL, &run);
     }
     if (status == ME_OK && !limit->oom && !run.is_oom) {
