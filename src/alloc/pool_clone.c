@@ -33,6 +33,8 @@ static void copy_streams(const free_set *from, free_set *to, bool *is_lost)
                     "alloc.stream", is_lost);
         to->n_streams++;
     }
+    to->first_stream = from->first_stream;
+    to->first = to->n_streams == 0 ? NULL : to->streams[0];
 }
 
 me_status me_pool_clone(const me_pool *pool, me_pool **clone_out)

@@ -45,8 +45,8 @@ static inline free_stream *stream_of(const me_pool *pool, unsigned slot,
                                      uint64_t stream)
 {
     const free_set *set = &pool->free_blocks[slot];
-    if (set->n_streams > 0 && set->streams[0]->stream == stream) {
-        return set->streams[0];
+    if (set->first_stream == stream) {
+        return set->first;
     }
     const uint32_t place = stream_place(set, stream);
     return place < set->n_streams && set->streams[place]->stream == stream
@@ -75,6 +75,8 @@ static me_status add_stream(free_set *set, uint64_t stream)
             (set->n_streams - place) * sizeof *grown);
     grown[place] = added;
     set->n_streams++;
+    set->first = grown[0];
+    set->first_stream = grown[0]->stream;
     return ME_OK;
 }
 

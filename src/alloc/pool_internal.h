@@ -90,6 +90,8 @@ typedef struct free_stream {
 typedef struct free_set {
     free_stream **streams; /**< rising; owned, with what they point to */
     uint32_t n_streams;
+    uint64_t first_stream; /**< the lowest one's, which nearly all are of */
+    free_stream *first;    /**< it; NULL: there is none */
 } free_set;
 
 /** One counter; `freed` follows from the rest. */
