@@ -138,11 +138,13 @@ static bool is_like_others(const me_trainer *t)
            t->repeats->microbatch < t->repeats->n_microbatches - 1;
 }
 
-/** Are the tables of angles there that the recorded action found? */
-static bool has_ropes(const me_trainer *t, const repeated_action *a)
+/** Are the tables of angles there that the recorded action found, and as many
+ *  largest values in FP8, which are reduced behind it, those of all chunks? */
+static bool finds_the_same(const me_trainer *t, const repeated_action *a)
 {
-    return !a->touches_ropes ||
-           me_rope_caches_are_alike(&t->rope_cache, &a->ropes_before);
+    return memcmp(a->n_amaxes, t->te.fp8.n_amaxes, sizeof a->n_amaxes) == 0 &&
+           (!a->touches_ropes ||
+            me_rope_caches_are_alike(&t->rope_cache, &a->ropes_before));
 }
 
 static bool can_repeat_forward(const me_trainer *t)
@@ -156,7 +158,7 @@ static bool can_repeat_forward(const me_trainer *t)
     return !chunk->runs_all && microbatch_of(r)->place >= n_run &&
            chunk->n_run_now >= n_run && is_like_others(t) &&
            action_of(r, ME_ACTION_FORWARD)->is_proven &&
-           has_ropes(t, action_of(r, ME_ACTION_FORWARD));
+           finds_the_same(t, action_of(r, ME_ACTION_FORWARD));
 }
 
 void me_repeats_begin_action(me_trainer *t, me_action_kind kind, int32_t chunk,
@@ -360,7 +362,8 @@ bool me_repeats_tell(me_trainer *t, me_tensor *const *inputs,
                                  .release = release,
                                  .self = t,
                                  .is_usual = frees_all(t, a)};
-    if (!a->is_proven || a->iteration != t->iteration || !has_ropes(t, a) ||
+    if (!a->is_proven || a->iteration != t->iteration ||
+        !finds_the_same(t, a) ||
         !me_script_tell(t->e, &a->script, a->id, &r->inputs, &part)) {
         give_up(t);
         return true;
@@ -485,6 +488,7 @@ void me_repeats_end(me_trainer *t, me_tensor *const *inputs,
     a->touches_ropes = t->rope_cache.n_touched != r->ropes.n_touched;
     a->ropes_before = r->ropes;
     a->ropes_after = t->rope_cache;
+    memcpy(a->n_amaxes, t->te.fp8.n_amaxes, sizeof a->n_amaxes);
     // A last stage's backward begins with the loss's scale, outputs there.
     script.follows_outer = t->chunks[r->chunk].spec.post_process;
     a->id = a->is_proven ? a->id : r->n_ids++;

@@ -35,6 +35,7 @@ typedef struct repeated_action {
     bool touches_ropes;         /**< it uses tables of angles */
     me_rope_cache ropes_before; /**< which of them there were, */
     me_rope_cache ropes_after;  /**< and are then */
+    uint64_t n_amaxes[2];       /**< of FP8, as it ended: me_fp8_state's */
 } repeated_action;
 
 typedef struct repeated_chunk {

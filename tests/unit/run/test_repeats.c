@@ -5,6 +5,8 @@
 #include "support/simulate.h"
 #include "support/test.h"
 
+#include <string.h>
+
 enum {
     MICROBATCHES = 12,
     RUN = 2 /* of them at most, in the steady iteration */
@@ -203,6 +205,68 @@ static void test_repeats__leave_modules_that_turns_enter(void **state)
     test_job_fini(&job);
 }
 
+/** Bytes of all reductions of largest values in FP8. */
+static void add_reductions(void *self, const me_event *event)
+{
+    if (event->kind == ME_EVENT_ALLOC && event->op != NULL &&
+        strcmp(event->op, "reduce_and_update") == 0) {
+        *(uint64_t *)self += event->bytes;
+    }
+}
+
+static uint32_t all_kinds(void *self, const me_repeated *action)
+{
+    (void)self;
+    (void)action;
+    return UINT32_MAX;
+}
+
+/** The same of rank 0, in both iterations. */
+static uint64_t reduced_bytes(test_job *job, bool runs_all)
+{
+    uint64_t bytes = 0;
+    me_diag diag = {.status = ME_OK};
+    me_call_log *log = NULL;
+    assert_int_equal(me_call_log_create(&log), ME_OK);
+    job->simulation.runs_all_rounds = runs_all;
+    me_rank_parts p = me_rank_parts_begin(&job->simulation, 0);
+    assert_int_equal(me_rank_parts_make_program(&p, log, &diag), ME_OK);
+    assert_int_equal(me_rank_parts_observe(&p, &diag), ME_OK);
+    me_engine_observe(p.engine, (me_observer){.on_event = add_reductions,
+                                              .on_repeated = all_kinds,
+                                              .self = &bytes});
+    assert_int_equal(me_rank_parts_run(&p, &diag), ME_OK);
+    me_rank_parts_fini(&p);
+    me_call_log_destroy(log);
+    return bytes;
+}
+
+/* A chunk's forward in FP8 reduces the largest values of all chunks that have run
+ * so far: as often as it was alike, it is another one once the next chunk has. */
+static void test_repeats__reduce_values_of_all_chunks(void **state)
+{
+    (void)state;
+    static const char *const more[] = {"parallel.world_size=2",
+                                       "parallel.pipeline=2",
+                                       "parallel.virtual_pipeline=2",
+                                       "device.name=h200-141gb",
+                                       "train.fp8=hybrid",
+                                       "impl.transformer=transformer_engine",
+                                       "parallel.microbatch_group_size=6",
+                                       NULL};
+    test_job job = {.config = me_config_create()};
+    me_diag diag = {.status = ME_OK};
+    assert_int_equal(test_job_set(&job, small, &diag), ME_OK);
+    if (test_job_set(&job, more, &diag) != ME_OK ||
+        test_job_plan(&job, &diag) != ME_OK) {
+        fail_msg("%s", diag.text);
+    }
+    const uint64_t all = reduced_bytes(&job, true);
+    assert_true(all > 0);
+    assert_int_equal(reduced_bytes(&job, false), all);
+    test_job_fini(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_repeats__in_a_pipeline),
         cmocka_unit_test(test_repeats__in_chunks),
         cmocka_unit_test(test_repeats__in_turns),
+        cmocka_unit_test(test_repeats__reduce_values_of_all_chunks),
         cmocka_unit_test(test_repeats__leave_modules_that_turns_enter),
     };
     return cmocka_run_group_tests_name("repeats", tests, NULL, NULL);
