@@ -10,14 +10,21 @@ static const me_op softmax_gradient = {"_softmax_backward_data",
 static const me_op scaled_gradient = {"mul", "mul.Tensor",
                                       .cost = ME_POINTWISE};
 
-/** The kernel takes gradient · result as a tensor of its own, and makes the type
- *  that the forward read. */
+/** The kernel takes gradient · result as a tensor of its own, which is copied where
+ *  the gradient and so it are transposed, and makes the type that the forward read. */
 static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
     const me_tensors read = ME_TENSORS(gy[0], node->saved[0]);
+    const bool is_transposed = me_is_dense(&gy[0]->shape, gy[0]->strides) &&
+                               !me_tensor_is_contiguous(gy[0]);
     gx[0] = me_kernel_as(e, &softmax_gradient, read, (me_dtype)node->data.n[0]);
-    me_drop(e, me_kernel_like(e, &scaled_gradient, read));
+    me_tensor *scaled = me_kernel_like(e, &scaled_gradient, read);
+    if (is_transposed) {
+        me_drop(e,
+                me_pointwise(e, "contiguous", scaled, (me_dtype)gy[0]->dtype));
+    }
+    me_drop(e, scaled);
 }
 
 static const me_op softmax_op =

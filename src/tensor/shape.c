@@ -54,13 +54,43 @@ static void order_by_stride(const me_shape *shape, const uint64_t *strides,
     }
 }
 
+/** Does dimension @p a lie further out than @p b (1), further in (-1), or does
+ *  nothing say so (0), as with a stride of 0? */
+static int is_further_out(const me_shape *shape, const uint64_t *strides,
+                          int32_t a, int32_t b)
+{
+    if (strides[a] == 0 || strides[b] == 0) {
+        return 0;
+    }
+    if (strides[a] != strides[b]) {
+        return strides[a] > strides[b] ? 1 : -1;
+    }
+    return shape->dim[a] > shape->dim[b] ? 1 : 0;
+}
+
 void me_strides_like(const me_shape *shape, const uint64_t *strides,
                      uint64_t *strides_out)
 {
-    int32_t order[ME_MAX_DIMS] = {0};
-    order_by_stride(shape, strides, order);
+    int32_t order[ME_MAX_DIMS] = {0}; // the innermost first
+    for (int32_t i = 0; i < shape->ndim; i++) {
+        order[i] = shape->ndim - 1 - i;
+        int32_t own = i;
+        for (int32_t other = i - 1; other >= 0; other--) {
+            const int further =
+                is_further_out(shape, strides, order[other], order[own]);
+            if (further < 0) {
+                break;
+            }
+            if (further > 0) {
+                const int32_t outer = order[other];
+                order[other] = order[own];
+                order[own] = outer;
+                own = other;
+            }
+        }
+    }
     uint64_t stride = 1;
-    for (int32_t i = shape->ndim - 1; i >= 0; i--) {
+    for (int32_t i = 0; i < shape->ndim; i++) {
         strides_out[order[i]] = stride;
         stride = me_size_mul(stride, me_max_u64(shape->dim[order[i]], 1));
     }
