@@ -30,6 +30,9 @@
     STRING("moe.router_load_balancing", "aux_loss", moe.load_balancing, \
         "What keeps the experts' loads equal: aux_loss, seq_aux_loss, " \
         "global_aux_loss or several of them, sinkhorn or none."), \
+    INT("moe.sinkhorn_rounds", "4", 1, 1000, "rounds", NULL, moe.sinkhorn_rounds, \
+        "Rounds until sinkhorn's scores change no more, which the data decides: 3 to 5 " \
+        "were measured. Peaks do not depend on it."), \
     DOUBLE("moe.aux_loss_coeff", "0", 0.0, ME_OPTION_REAL_MAX, moe.aux_loss_coeff, \
         "Coefficient of the auxiliary loss; 0 leaves it out."), \
     STRING("moe.aux_loss_coeffs", "", moe.aux_loss_coeffs, \

@@ -2,6 +2,7 @@
 #include "nn/megatron/router_parts.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
+#include "ops/reduce.h"
 #include "ops/scores.h"
 #include "ops/softmax.h"
 #include "ops/view.h"
@@ -154,40 +155,65 @@ static me_tensor *fused_router(me_engine *e, const me_op *op, me_tensor *logits,
     return me_output(e, node, scores);
 }
 
-/** What turns into the scores of sinkhorn(), each as large as the logits; the
- *  number of rounds depends on the data and two are taken. */
-static void sinkhorn(me_engine *e, const me_tensor *logits, uint64_t k)
+/** `1 / n / (sums + eps)`; @p sums is given up. */
+static me_tensor *inverse_of(me_engine *e, me_tensor *sums)
 {
-    const uint64_t rounds = 2;
-    const me_frame frame = me_enter(e);
-    const bool before = me_grad_enable(e, false);
+    me_tensor *shifted = me_pointwise(e, "add", sums, ME_DTYPE_FLOAT32);
+    me_drop(e, sums);
+    me_tensor *inverse =
+        me_pointwise(e, "reciprocal", shifted, ME_DTYPE_FLOAT32);
+    me_tensor *result = me_pointwise(e, "mul", inverse, ME_DTYPE_FLOAT32);
+    me_drop(e, inverse);
+    me_drop(e, shifted);
+    return result;
+}
+
+/** `mean(abs(before - now))`: a scalar. */
+static me_tensor *change_of(me_engine *e, const me_tensor *now)
+{
+    me_tensor *difference = me_pointwise(e, "sub", now, ME_DTYPE_FLOAT32);
+    me_tensor *size = me_pointwise(e, "abs", difference, ME_DTYPE_FLOAT32);
+    me_drop(e, difference);
+    me_tensor *mean = me_mean(e, size);
+    me_drop(e, size);
+    return mean;
+}
+
+/** sinkhorn() of the logits in float32: (T, E). The logits are given up. What is
+ *  live at once does not depend on the rounds. */
+static me_tensor *sinkhorn(me_engine *e, me_tensor *logits, int rounds)
+{
     const me_dtype dtype = ME_DTYPE_FLOAT32;
-    const bool is_wide = (me_dtype)logits->dtype == dtype;
-    me_tensor *wide = is_wide ? NULL : me_pointwise(e, "to", logits, dtype);
     me_tensor *cost = me_pointwise(e, "exp", logits, dtype);
-    const me_shape rows = ME_SHAPE(me_dim(logits, 0));
-    const me_shape columns = ME_SHAPE(me_dim(logits, 1));
-    me_tensor *d0 = me_empty(e, "ones", dtype, rows);
-    me_tensor *d1 = me_empty(e, "ones", dtype, columns);
-    for (uint64_t i = 0; i < rounds; i++) {
-        me_drop(e, me_pointwise(e, "mul", cost, dtype));
-        d0 = me_rebind(e, d0, me_empty(e, "mul", dtype, rows));
-        me_drop(e, me_pointwise(e, "mul", cost, dtype));
-        d1 = me_rebind(e, d1, me_empty(e, "mul", dtype, columns));
+    me_drop(e, logits);
+    me_tensor *d0 =
+        me_empty(e, "ones", dtype, ME_SHAPE(me_dim(cost, 0))); // (T)
+    me_tensor *d1 =
+        me_empty(e, "ones", dtype, ME_SHAPE(me_dim(cost, 1))); // (E)
+    me_tensor *change = NULL;
+    for (int i = 0; i < rounds; i++) {
+        me_tensor *product = me_pointwise(e, "mul", cost, dtype);
+        me_tensor *sums = me_sum_last_detached(e, product);
+        me_drop(e, product);
+        d0 = me_rebind(e, d0, inverse_of(e, sums));
+        product = me_pointwise(e, "mul", cost, dtype);
+        sums = me_sum_rows(e, product);
+        me_drop(e, product);
+        me_tensor *before = d1;
+        d1 = inverse_of(e, sums);
+        change = me_rebind(e, change, change_of(e, d1));
+        me_drop(e, before);
+        me_drop(e, me_pointwise(e, "gt", change,
+                                ME_DTYPE_BOOL)); // read by the host
     }
     me_tensor *half = me_pointwise(e, "mul", cost, dtype);
     me_tensor *scores = me_pointwise(e, "mul", half, dtype);
     me_drop(e, half);
-    me_drop(e, d1);
-    me_drop(e, d0);
     me_drop(e, cost);
-    if (wide != NULL) {
-        me_drop(e, wide);
-    }
-    me_tensor *indices = NULL;
-    (void)me_topk(e, scores, k, &indices);
-    me_grad_enable(e, before);
-    me_leave(e, frame, NULL);
+    me_drop(e, d0);
+    me_drop(e, change);
+    me_drop(e, d1);
+    return scores;
 }
 
 /** sinkhorn_load_balancing(). */
@@ -197,10 +223,20 @@ static me_tensor *sinkhorn_load_balancing(const me_nn *nn, me_tensor *logits,
     me_engine *e = nn->e;
     const uint64_t k = nn->config->moe.router_topk;
     const me_frame frame = me_enter(e);
-    sinkhorn(e, logits, k);
+    const bool before = me_grad_enable(e, false);
+    me_tensor *wide = (me_dtype)logits->dtype == ME_DTYPE_FLOAT32
+                          ? me_hold(e, logits)
+                          : me_pointwise(e, "to", logits, ME_DTYPE_FLOAT32);
+    me_tensor *indices = NULL;
+    me_tensor *norm_logits = sinkhorn(e, wide, nn->config->moe.sinkhorn_rounds);
+    me_tensor *values = me_topk(e, norm_logits, k, &indices);
+    me_grad_enable(e, before);
     me_tensor *activated = k == 1 ? me_sigmoid(e, logits)
                                   : me_cast(e, me_softmax_in_float32(e, logits),
                                             (me_dtype)logits->dtype);
+    me_name_last(e, norm_logits); // the activated logits take an argument's name
+    me_name_last(e, values);
+    me_name_last(e, indices);
     *map_out = me_scatter_flags(e, activated);
     me_tensor *scores = me_mul(e, activated, *map_out);
     me_leave_with(e, frame, 2, (me_tensor *[]){scores, *map_out});
