@@ -12,6 +12,9 @@
 #define ME_ATTENTION_OPTIONS \
     BOOL("model.window_attention", "false", model.window_attention, \
         "Attention of some layers looks at a window; Transformer Engine's keeps as much."), \
+    INT("model.window_keys", "0", 0, tokens_max, "tokens", "all", model.window_keys, \
+        "Keys that a window shows a query, its own too. Counts where keys are gathered " \
+        "(parallel.cp_comm_type = all_gather)."), \
     STRING("model.window_attn_skip_freq", "", model.window_attn_skip_freq, \
         "Every how many layers one has no window, or a list with a 1 for each that has one; " \
         "empty: all have one."), \

@@ -68,9 +68,11 @@ typedef struct me_model_config {
     bool query_key_layer_scaling; /**< scores are divided by a layer's number,
                                        and multiplied before their softmax */
     me_softmax_type softmax_type;
-    double activation_clamp_value;   /**< of gated units' halves; 0: none */
-    uint64_t yarn_positions;         /**< of yarn's tables */
-    bool window_attention;           /**< of some layers or all */
+    double activation_clamp_value; /**< of gated units' halves; 0: none */
+    uint64_t yarn_positions;       /**< of yarn's tables */
+    bool window_attention;         /**< of some layers or all */
+    int32_t window_keys; /**< that a query sees, itself too; 0: not known, or
+                              all before it */
     char window_attn_skip_freq[256]; /**< of which, see parallel/moe_layers.h;
                                           "": all */
     bool qk_clip;                    /**< queries and keys are clipped */
@@ -111,6 +113,7 @@ typedef struct me_moe_options {
     double aux_loss_coeff;           /**< 0: no such loss */
     char aux_loss_coeffs[80];        /**< of several losses, a number a word */
     bool is_sinkhorn;                /**< derived */
+    int32_t sinkhorn_rounds;
     bool has_loss[ME_ROUTER_LOSSES]; /**< derived: the router makes it */
     bool tracks_loss[ME_ROUTER_LOSSES]; /**< derived: it is logged, be there
                                              one or not */

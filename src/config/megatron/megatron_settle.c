@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *me_megatron_shard_ranks(const me_flag_use *use,
@@ -274,12 +275,20 @@ static me_status settle_window(me_config *config, const me_flag_uses *uses,
                                me_diag *diag)
 {
     const me_flag_use *window = me_flag_use_find(uses, "--window-size");
-    const char *left = window == NULL || window->n_values != 1
-                           ? ""
-                           : window->values[0] + strspn(window->values[0], "(");
-    return strncmp(left, "-1", 2) == 0
-               ? me_config_set(config, "model.window_attention", "false", diag)
-               : ME_OK;
+    if (window == NULL || window->n_values != 1) {
+        return ME_OK;
+    }
+    const char *left = window->values[0] + strspn(window->values[0], "( ");
+    if (strncmp(left, "-1", 2) == 0) {
+        return me_config_set(config, "model.window_attention", "false", diag);
+    }
+    char keys[32];
+    const size_t length = strspn(left, "0123456789");
+    if (length == 0 || length > 8) { // longer than any sequence: all
+        return ME_OK;
+    }
+    (void)snprintf(keys, sizeof keys, "%ld", strtol(left, NULL, 10) + 1);
+    return me_config_set(config, "model.window_keys", keys, diag);
 }
 
 /** A job that offloads nothing but what is not modelled is one without: the flag

@@ -31,10 +31,7 @@ static bool has_softmax_offset(const me_config *config)
 /** The local layers would make a mask of their own; as --window-size. */
 static bool has_other_window(const me_config *config)
 {
-    return config->model.window_attention &&
-           (is_local(config) ||
-            (config->parallel.context > 1 &&
-             me_cp_comm_has(&config->parallel, ME_CP_COMM_ALL_GATHER)));
+    return config->model.window_attention && is_local(config);
 }
 
 /** Which learning rate comes first is in their numbers. */

@@ -20,13 +20,20 @@ enum {
 static const uint8_t streams[HALVES] = {ME_STREAM_DEFAULT, ME_STREAM_CONTEXT};
 
 /** Rows of keys that half @p i of the rank's queries sees: its chunk of the
- *  sequence and all before it. */
+ *  sequence and all before it, or what a window shows of it
+ *  (get_kv_seq_info_after_all_gather()). */
 static uint64_t keys_of(const me_nn *nn, const me_tensor *key, int i)
 {
     const uint64_t ranks = (uint64_t)nn->comm->size[ME_GROUP_CONTEXT];
     const uint64_t rank = (uint64_t)nn->comm->index[ME_GROUP_CONTEXT];
     const uint64_t chunk = i == 0 ? rank : 2 * ranks - 1 - rank;
-    return me_size_mul(chunk + 1, me_dim(key, 0) / 2);
+    const uint64_t rows = me_dim(key, 0) / 2;
+    const uint64_t all = me_size_mul(chunk + 1, rows);
+    const me_model_config *model = &nn->config->model;
+    if (!model->window_attention || model->window_keys == 0) {
+        return all;
+    }
+    return me_min_u64(all, rows + (uint64_t)model->window_keys - 1);
 }
 
 /** The first @p rows of a contiguous tensor. */
