@@ -52,11 +52,11 @@ static void test_context__ring_of_three(void **state)
     assert_string_equal(test_backward(&m.events, y),
                         "+24 +120 +144 +144 "
                         "Recv:36 Send:36 " /* keys and values */
-                        "+60 +40 +32 +616 -616 -60 -40 -32 " /* of rank 2 */
+                        "+60 +40 +32 +664 -664 -60 -40 -32 " /* of rank 2 */
                         "Recv:72 Send:72 "                   /* and gradients */
-                        "+120 +20 +16 +652 -652 -120 -20 -16 " /* of rank 0 */
+                        "+120 +20 +16 +800 -800 -120 -20 -16 " /* of rank 0 */
                         "Recv:36 Send:36 "                     /* gradients */
-                        "+120 +40 +32 +760 -760 -120 -40 -32 " /* own */
+                        "+120 +40 +32 +800 -800 -120 -40 -32 " /* own */
                         "-24 -144 -72 -48 -16 -16 -16");
     test_model_fini(&m);
 }
@@ -143,8 +143,8 @@ static void test_context__gather(void **state)
     assert_string_equal(test_backward(&m.events, y),
                         "+120 +80 +64 +80 AllGather:20 +64 AllGather:16 "
                         "+80 -80 +64 -64 "
-                        "+60 +20 +16 +508 -508 "
-                        "+60 +80 +64 +832 -832 "
+                        "+60 +20 +16 +664 -664 "
+                        "+60 +80 +64 +920 -920 "
                         "+80 -80 +64 -64 +40 ReduceScatter:20 -80 "
                         "+32 ReduceScatter:16 -64 "
                         "-60 -60 -80 -20 -64 -16 -80 -64 "
