@@ -193,14 +193,18 @@ static me_tensor *take_rows(me_nn *nn, me_tensor *table)
     return y;
 }
 
+/** Positions whose angles yarn's module makes when it is made itself. */
+static uint64_t first_positions(const me_model_config *m)
+{
+    return m->multi_latent_attention ? LATENT_YARN_POSITIONS : m->yarn_positions;
+}
+
 /** YarnRotaryEmbedding._set_cos_sin_cache(), which only a fused kernel reads. */
 static void set_cos_sin_cache(me_nn *nn, uint64_t n, me_tensor **cached_out)
 {
     me_engine *e = nn->e;
     static const char *const functions[2] = {"cos", "sin"};
-    const me_model_config *m = &nn->config->model;
-    const uint64_t positions =
-        m->multi_latent_attention ? LATENT_YARN_POSITIONS : m->yarn_positions;
+    const uint64_t positions = first_positions(&nn->config->model);
     me_tensor *angles = take_rows(nn, yarn_forward(e, positions, n));
     for (int i = 0; i < 2; i++) {
         me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
@@ -328,8 +332,13 @@ void me_rope_cos_sin(me_nn *nn, me_rope *rope)
 {
     me_engine *e = nn->e;
     static const char *const functions[2] = {"cos", "sin"};
+    const me_model_config *m = &nn->config->model;
+    const me_dtype dtype = nn->config->train.params_dtype;
     if (rope->is_cached || !me_engine_is_ok(e)) {
         return;
+    }
+    if (dtype == ME_DTYPE_FLOAT32 && m->seq_length <= first_positions(m)) {
+        return; // what the module was made with
     }
     const me_tensor *angles = me_rope_table(nn, rope);
     const me_category category = me_category_set(e, ME_CATEGORY_BUFFER);
@@ -338,8 +347,9 @@ void me_rope_cos_sin(me_nn *nn, me_rope *rope)
         me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
         me_tensor *scaled = me_mul_number(e, f);
         me_drop(e, f);
-        me_tensor *cached =
-            me_pointwise(e, "to", scaled, nn->config->train.params_dtype);
+        me_tensor *cached = dtype == ME_DTYPE_FLOAT32
+                                ? me_hold(e, scaled)
+                                : me_pointwise(e, "to", scaled, dtype);
         me_drop(e, scaled);
         me_assign(e, &rope->yarn[2 + i], cached);
         me_drop(e, cached);
