@@ -130,6 +130,7 @@ me_tensor *me_grouped_experts_forward(me_nn *nn, const me_experts *experts,
     }
     me_offload_group group;
     x = me_offload_enter(nn, &group, ME_OFFLOAD_EXPERT_FC1, x);
+    me_name_last(e, x); // off_interface's object holds it, a later name
     me_tensor *u = backend->grouped_linear(nn, &experts->linear_fc1, x, rows);
     me_offload_exit(nn, &group);
     u = me_rebind(e, u, me_offload_commit(nn, &group, u, 1, &x));
