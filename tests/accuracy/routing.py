@@ -66,12 +66,16 @@ class Job:
                       and value(args, "--transformer-impl", "") != "local")
         self.is_grouped = self.is_te and "--moe-grouped-gemm" in args
         self.is_biased = "--disable-bias-linear" not in args
-        self.is_quantised = "--fp8-format" in args
+        wide = sum(int(value(args, f"--num-layers-at-{end}-in-bf16", 1))
+                   for end in ("start", "end")) if "--first-last-layers-bf16" in args else 0
+        self.is_quantised = ("--fp8-format" in args
+                             and int(value(args, "--num-layers", 0)) > wide)
         # A forward and a backward in turns, by nodes.
         self.is_combined = "--overlap-moe-expert-parallel-comm" in args
         # Blocks are quantised together, which leaves the sum alone.
-        self.is_bulk = value(args, "--fp8-recipe", "") == "blockwise"
-        self.pads_itself = (self.is_quantised
+        self.is_bulk = self.is_quantised and value(args, "--fp8-recipe", "") == "blockwise"
+        # Experts' rows are padded for it in layers without it too.
+        self.pads_itself = ("--fp8-format" in args
                             and not PADDING.intersection(args))
         self.hidden = int(value(args, "--hidden-size", 0))
         self.is_alone = bool(d.get("fake"))
@@ -90,10 +94,11 @@ class Job:
                              // data // int(value(args, "--micro-batch-size", 1)))
         width = int(value(args, "--moe-ffn-hidden-size", value(args, "--ffn-hidden-size", 0)))
         self.halves = 2 if "--swiglu" in args else 1
-        self.row_bytes = 2 * width // self.expert_tensor * self.halves
+        self.element = 2 if {"--bf16", "--fp16"}.intersection(args) else 4  # bytes
+        self.row_bytes = self.element * width // self.expert_tensor * self.halves
         self.offloaded = int(value(args, "--cpu-offloading-num-layers", 0))
         if self.is_grouped and self.is_biased:
-            self.row_bytes = 2 * int(value(args, "--hidden-size", 0))
+            self.row_bytes = self.element * self.hidden
         self.is_recomputed = (value(args, "--recompute-granularity", "") == "full"
                               or value(args, "--recompute-modules", "") == "moe")
         # Of each chunk; the others are not.
@@ -122,7 +127,7 @@ class Job:
         if self.drops:
             self.most = math.ceil(self.tokens * self.topk / self.all_experts * factor)
         self.unit = 1
-        if self.is_quantised and not self.pads_itself:
+        if "--fp8-format" in args and not self.pads_itself:
             self.unit = 32 if value(args, "--fp8-recipe", "") == "mxfp8" else 16
         self.width = int(value(args, "--moe-latent-size", self.hidden))
         expert_ranks = int(value(args, "--expert-model-parallel-size", 1))
@@ -135,8 +140,9 @@ class Job:
     def virtual_stages(self, args, depths):
         """Layers of each, those of multi-token prediction numbered on."""
         if "--pipeline-model-parallel-layout" not in args:
+            rounds = int(value(args, "--num-virtual-stages-per-pipeline-rank", 1))
             each = int(value(args, "--num-layers-per-virtual-pipeline-stage",
-                             self.layers // self.stages))
+                             self.layers // self.stages // rounds))
             out = [list(range(i, i + each)) for i in range(0, self.layers, each)]
             out[-1] += range(self.layers, self.layers + depths)
             return out
@@ -425,9 +431,10 @@ def permuted(d, job):
              if ":dispatch_preprocess" in text or ":permute_with_mask_map" in text}
     choices = job.tokens * job.topk
     least, most = choices // 4, choices + job.all_experts * job.unit
-    return [(e[4], e[1] // 2 // job.width) for e in d["events"]
+    row = job.element * job.width
+    return [(e[4], e[1] // row) for e in d["events"]
             if e[0] == "alloc" and e[3] in found
-            and least <= e[1] / 2 / job.width <= most]
+            and least <= e[1] / row <= most]
 
 
 def count_iterations(d):
@@ -449,7 +456,7 @@ def rows(d, iterations):
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
         sizes = [(at, s) for at, s in outputs if begin <= at < end]
-        totals = [s // 2 // job.hidden for at, s in ends if begin <= at < end]
+        totals = [s // (job.element * job.hidden) for at, s in ends if begin <= at < end]
         places = [(m, layer) for m, layers in job.forwards() for layer in layers]
         parts = reloaded(d, job, begin, end) if job.offloaded else {}
         if len(sizes) != len(places) * n_outputs:
