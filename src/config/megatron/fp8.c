@@ -176,12 +176,38 @@ static me_status check_offload(const me_config *config, me_diag *diag)
 }
 
 /** use_precision_aware_optimizer_no_fp8_or_ds_fp8: FusedAdam is given parameters
- *  themselves, and what it makes of FP8 ones is not known. */
+ *  themselves. */
 static bool gives_adam_parameters(const me_config *config)
 {
-    return config->optimizer.precision_aware &&
+    return config->fp8.param && config->optimizer.precision_aware &&
+           !config->parallel.megatron_fsdp &&
            (config->fp8.recipe == ME_FP8_DELAYED ||
             config->optimizer.main_params_dtype != ME_DTYPE_FLOAT32);
+}
+
+/** Such jobs that end in the first step. Under delayed scaling FusedAdam keeps of
+ *  a float32 main parameter the 16 bits that bfloat16 leaves out
+ *  (store_param_remainders), and multi_tensor_adam_fp8_cuda() asks for float32.
+ *  Of other recipes there are no shards (shard_model_param = None of
+ *  distrib_optimizer.py), and copy_group_grads() asks for their size. */
+static me_status check_precision_aware(const me_config *config, me_diag *diag)
+{
+    const bool is_given = gives_adam_parameters(config);
+    const bool is_delayed = config->fp8.recipe == ME_FP8_DELAYED;
+    const me_fp8_need needs[] = {
+        {is_given && !is_delayed,
+         "with optimizer.precision_aware = true and a train.fp8_recipe other "
+         "than delayed needs optimizer.main_params_dtype = fp32: with 16-bit "
+         "ones Megatron-LM ends in the first step, which has no shards of "
+         "parameters in FP8"},
+        {is_given && is_delayed && !config->optimizer.cpu_offload &&
+             config->optimizer.main_params_dtype == ME_DTYPE_FLOAT32,
+         "with optimizer.precision_aware = true does not go with "
+         "train.fp8_recipe = delayed: Transformer Engine ends in the first "
+         "step, whose kernel needs whole float32 main parameters, of which "
+         "FusedAdam keeps 16 bits"},
+    };
+    return CHECK(needs, ME_ERR_CONFIG, "train.fp8_param = true");
 }
 
 /** What Megatron-LM has and memest has not. */
@@ -200,10 +226,9 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
         {is_on && !config->pipeline.is_own,
          "with an order of pipeline.schedule that is not Megatron-LM's own is "
          "not modelled"},
-        {is_on && f->param && gives_adam_parameters(config),
-         "with train.fp8_param = true and optimizer.precision_aware = true is "
-         "modelled where Megatron-LM keeps float32 main parameters: not with "
-         "train.fp8_recipe = delayed or other optimizer.main_params_dtype"},
+        {is_on && gives_adam_parameters(config),
+         "with train.fp8_param = true, optimizer.precision_aware = true and "
+         "train.fp8_recipe = delayed is not modelled"},
         {is_on && f->recipe == ME_FP8_MXFP8 && f->param,
          "with train.fp8_recipe = mxfp8 and train.fp8_param = true is not "
          "modelled"},
@@ -212,6 +237,7 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_fp8_rules[] = {
-    check_fp8,      check_param, check_bf16_layers, check_offload,
-    check_modelled, check_sizes, check_padding,     NULL,
+    check_fp8,     check_param,           check_bf16_layers,
+    check_offload, check_precision_aware, check_modelled,
+    check_sizes,   check_padding,         NULL,
 };

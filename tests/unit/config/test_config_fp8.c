@@ -68,10 +68,18 @@ static const char *const cases[][2] = {
      ""},
     {OTHER "optimizer.precision_aware=true optimizer.distributed=true "
            "train.fp8_param=true optimizer.main_params_dtype=fp16",
-     "where Megatron-LM keeps float32 main parameters"},
+     "needs optimizer.main_params_dtype = fp32: with 16-bit ones Megatron-LM "
+     "ends in the first step"},
     {FP8 "optimizer.precision_aware=true optimizer.distributed=true "
          "train.fp8_param=true",
-     "where Megatron-LM keeps float32 main parameters"},
+     "does not go with train.fp8_recipe = delayed: Transformer Engine ends in "
+     "the first step"},
+    {FP8 "optimizer.precision_aware=true optimizer.distributed=true "
+         "train.fp8_param=true optimizer.main_params_dtype=fp16",
+     "train.fp8_recipe = delayed is not modelled"},
+    {FP8 "optimizer.precision_aware=true optimizer.distributed=true "
+         "train.fp8_param=true optimizer.cpu_offload=true",
+     "train.fp8_recipe = delayed is not modelled"},
     {FP8 "moe.num_experts=8 model.add_bias_linear=false", ""},
     {ENGINE "moe.num_experts=8 moe.router_padding_for_quantization=true "
             "model.add_bias_linear=false",
