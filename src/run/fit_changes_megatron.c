@@ -46,11 +46,9 @@ static void add_batch_tensors(me_fit_builder *b)
                    "train.create_attention_mask_in_dataloader=false");
     }
     if (!t->cross_entropy_loss_fusion) {
+        // Its own: pretrain_gpt.py stops at Transformer Engine's.
         me_fit_set(me_fit_add(b, "fused cross entropy"),
                    "train.cross_entropy_loss_fusion=true");
-        me_fit_change *c = me_fit_add(b, "Transformer Engine's cross entropy");
-        me_fit_set(c, "train.cross_entropy_loss_fusion=true");
-        me_fit_set(c, "train.cross_entropy_fusion_impl=te");
     }
     for (int level = t->empty_unused_memory_level + 1; level <= 2; level++) {
         me_fit_set(me_fit_add(b, "emptied cache %d", level),

@@ -146,7 +146,10 @@ static void test_fit__proposes_what_the_job_lacks(void **state)
     const char *const names[6] = {"micro-batch 2",     "micro-batch 1",
                                   "no virtual stages", "tensor 2",
                                   "pipeline 8",        "micro-batch 4"};
+    // pretrain_gpt.py of core_v0.19.0 stops at Transformer Engine's.
+    const char *const stops = "train.cross_entropy_fusion_impl=te";
     for (int32_t i = 0; i < changes.count; i++) {
+        assert_null(strstr(changes.items[i].sets, stops));
         for (size_t j = 0; j < 6; j++) {
             has[j] = has[j] || strcmp(changes.items[i].name, names[j]) == 0;
         }
