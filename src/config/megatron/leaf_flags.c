@@ -28,6 +28,34 @@ bool me_leaf_is_text(const me_yaml_leaf *leaf)
            flag.values[0] == 's';
 }
 
+int me_leaf_words(const me_yaml_leaf *leaf, me_arena *arena,
+                  const char *const **words_out)
+{
+    static const char blanks[] = " \t";
+    const char *value = leaf->n_values == 1 ? leaf->values[0] : "";
+    const size_t length = strlen(value);
+    *words_out = leaf->values;
+    if (leaf->is_list || strncmp(leaf->key, "--", 2) != 0 || value[0] != '[' ||
+        value[length - 1] != ']') {
+        return leaf->is_list ? leaf->n_values : 0;
+    }
+    char *text = me_arena_strdup(arena, value + 1);
+    const char **words = me_arena_alloc(arena, length, sizeof *words);
+    int count = 0;
+    if (text == NULL || words == NULL) {
+        return 0; // it is one value then, which is told to be none
+    }
+    text[length - 2] = '\0';
+    for (char *at = text + strspn(text, blanks); *at != '\0';) {
+        char *end = at + strcspn(at, blanks);
+        words[count++] = at;
+        at = end + strspn(end, blanks);
+        *end = '\0';
+    }
+    *words_out = words;
+    return count;
+}
+
 bool me_leaf_flag_negation(const char *name, char out[ME_LEAF_FLAG_BYTES])
 {
     static const char *const forms[] = {"--no-", "--disable-"};

@@ -185,10 +185,12 @@ static me_status add_valued(reading *r, const me_yaml_leaf *leaf,
     const bool is_many = flag->values[0] == '+' || flag->values[0] == '*' ||
                          flag->values[0] == '3';
     const bool is_word = strcspn(flag->values + is_many, " ") > 1;
-    if (leaf->is_list && is_many) {
+    const char *const *words = NULL;
+    const int n = is_many ? me_leaf_words(leaf, r->arena, &words) : 0;
+    if (n > 0) {
         me_status status = add(r, leaf, name);
-        for (int i = 0; status == ME_OK && i < leaf->n_values; i++) {
-            status = add(r, leaf, leaf->values[i]);
+        for (int i = 0; status == ME_OK && i < n; i++) {
+            status = add(r, leaf, words[i]);
         }
         return status;
     }
