@@ -424,6 +424,11 @@ static me_status step_word(walk *w, const char *word)
         return me_fail(w->diag, ME_ERR_UNSUPPORTED, "'%.80s' is not read: %s",
                        word, instead);
     }
+    const me_status other =
+        w->is_python ? me_launch_script_refuse(word, w->diag) : ME_OK;
+    if (other != ME_OK) {
+        return other;
+    }
     return me_fail(w->diag, ME_ERR_UNSUPPORTED,
                    w->is_python
                        ? "'%.200s' is not modelled: the scripts that are, are "

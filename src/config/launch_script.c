@@ -155,16 +155,20 @@ static me_status say(me_config *config, const char *name, me_diag *diag)
         config, name, "read as Megatron-LM's pretrain_gpt.py", effect, diag);
 }
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
 bool me_launch_names_other_model(const char *name)
 {
     return names_one(name, models, sizeof models / sizeof models[0]);
 }
 
-me_status me_launch_script_say(me_config *config, const char *path,
-                               me_diag *diag)
+me_status me_launch_script_refuse(const char *path, me_diag *diag)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash == NULL ? path : slash + 1;
+    const char *name = name_of(path);
     if (me_launch_names_other_model(name) ||
         names_one(name, others, sizeof others / sizeof others[0])) {
         const bool has_states = names_one(name, hybrids, 2);
@@ -177,7 +181,17 @@ me_status me_launch_script_say(me_config *config, const char *path,
                          "modelled"
                        : "");
     }
-    const me_status status = me_megatron_keep_sign(config, name, diag);
+    return ME_OK;
+}
+
+me_status me_launch_script_say(me_config *config, const char *path,
+                               me_diag *diag)
+{
+    const char *name = name_of(path);
+    me_status status = me_launch_script_refuse(path, diag);
+    if (status == ME_OK) {
+        status = me_megatron_keep_sign(config, name, diag);
+    }
     return status == ME_OK ? say(config, name, diag) : status;
 }
 
