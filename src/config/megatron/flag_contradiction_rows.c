@@ -253,6 +253,7 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
     {"--moe-expert-capacity-factor",
      .with = "--moe-router-load-balancing-type=sinkhorn|quantile_balancing"},
     {"--moe-pad-expert-input-to-capacity",
+     .without = "--moe-capacity-bins-num", // a fork's capacities
      .needs = "--moe-expert-capacity-factor"},
     {"--moe-pad-expert-input-to-capacity",
      .with = "--moe-expert-capacity-factor<0"},

@@ -11,11 +11,11 @@ const me_flag_rule me_flags_refused[] = {
     {"--init-method-xavier-uniform",
      .note = "it sets a field that TransformerConfig has not "
              "(scaled_init_method), and the job ends: use --init-method-std"},
-    /* Megatron-DeepSpeed: arguments.py. */
+    /* Megatron-DeepSpeed, and what else was v2.5: arguments.py. */
     {"--checkpoint-activations", .option = "recompute.granularity",
      .constant = "full",
      .needs = "--deepspeed --deepspeed_config --zero-stage "
-              "--deepspeed-activation-checkpointing",
+              "--deepspeed-activation-checkpointing --data-impl --DDP-impl",
      .note = "use --recompute-activations (v2.5 was the last with it)"},
     {.flags = NULL},
 };

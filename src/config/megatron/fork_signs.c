@@ -38,6 +38,19 @@ me_status me_megatron_keep_sign(me_config *config, const char *sign,
                : me_fail(diag, ME_ERR_NOMEM, "no memory for a job's signs");
 }
 
+/** The first sign that is no script's name, which has a line of its own. */
+static me_status say_sign(me_config *config, const char *sign, me_diag *diag)
+{
+    const bool is_first = config->own->fork_sign == NULL;
+    const me_status status = me_megatron_keep_sign(config, sign, diag);
+    return status != ME_OK || !is_first
+               ? status
+               : me_config_assume(config, diag,
+                                  "the code is that of core_v0.19.0, though "
+                                  "%.80s is of a fork or an earlier version",
+                                  sign);
+}
+
 static bool names_version(const char *folder)
 {
     bool is_other = false;
@@ -83,7 +96,7 @@ me_status me_megatron_look_at_folder(me_config *config, const char *path,
         char folder[128];
         (void)snprintf(folder, sizeof folder, "%.*s", (int)(end - path), path);
         if (names_version(folder) || names_day(folder) || names_fork(folder)) {
-            status = me_megatron_keep_sign(config, folder, diag);
+            status = say_sign(config, folder, diag);
         }
     }
     return status;
@@ -92,15 +105,21 @@ me_status me_megatron_look_at_folder(me_config *config, const char *path,
 me_status me_megatron_look_at_flags(me_config *config, const me_flag_uses *uses,
                                     me_diag *diag)
 {
-    // slime's and miles' flags stand beside those of a recent Megatron-LM
-    if (me_flag_use_find(uses, "--hf-checkpoint") != NULL ||
+    // flags of slime's, miles' and trainers with a file stand beside those of a
+    // recent Megatron-LM
+    if (config->own->has_leaves ||
+        me_flag_use_find(uses, "--hf-checkpoint") != NULL ||
         me_flag_use_find(uses, "--actor-num-nodes") != NULL) {
         return ME_OK;
     }
     for (int i = 0; i < uses->count; i++) {
         const me_flag_use *use = &uses->uses[i];
-        if (use->flag.is_of_fork || use->spelling != NULL) {
-            return me_megatron_keep_sign(config, use->name, diag);
+        const bool is_word = use->spelling != NULL && use->word != NULL;
+        if (use->flag.is_of_fork || is_word) {
+            char sign[128];
+            (void)snprintf(sign, sizeof sign, "%.80s%s%.40s", use->name,
+                           is_word ? " " : "", is_word ? use->word : "");
+            return say_sign(config, sign, diag);
         }
     }
     return config->own->takes_unknown

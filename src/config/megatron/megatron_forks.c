@@ -185,12 +185,83 @@ static me_status settle_width(me_config *config, const me_flag_uses *uses,
     return me_config_set(config, "model.ffn_hidden_size", text, diag);
 }
 
+/** Zero bubble's fork takes layers that the stages do not divide, and leaves some
+ *  of the last out: all of them are estimated. */
+static me_status settle_padding(me_config *config, const me_flag_uses *uses,
+                                me_diag *diag)
+{
+    const uint64_t stages = (uint64_t)config->parallel.pipeline;
+    const uint64_t layers = (uint64_t)config->model.num_layers;
+    char text[24];
+    if (me_flag_use_find(uses, "--allow-padding-num-layers") == NULL ||
+        stages == 0 || layers % stages == 0) {
+        return ME_OK;
+    }
+    (void)snprintf(text, sizeof text, "%llu",
+                   (unsigned long long)me_round_up(layers, stages));
+    const me_status status =
+        me_config_set(config, "model.num_layers", text, diag);
+    return status != ME_OK
+               ? status
+               : me_config_assume(config, diag,
+                                  "%s layers are estimated, as many for each "
+                                  "stage, of which --allow-padding-num-layers "
+                                  "leaves out all but %llu",
+                                  text, (unsigned long long)layers);
+}
+
+/** Before experts' outputs were weighted within their activation a fused one took
+ *  biases as well, which core_v0.19.0 refuses. */
+static me_status settle_biases(me_config *config, const me_flag_uses *uses,
+                               me_diag *diag)
+{
+    static const char *const fusions[] = {"train.bias_swiglu_fusion",
+                                          "train.bias_gelu_fusion"};
+    const me_effect effect = ME_LOWER(SOME);
+    const bool is_gated = config->model.activation == ME_ACTIVATION_SWIGLU;
+    const char *fusion = fusions[is_gated ? 0 : 1];
+    const char *refused =
+        is_gated ? "--no-bias-swiglu-fusion" : "--no-bias-gelu-fusion";
+    if (config->own->fork_sign == NULL || config->moe.num_experts == 0 ||
+        !config->model.add_bias_linear || config->moe.grouped_gemm ||
+        me_flag_use_find(uses, refused) != NULL) {
+        return ME_OK;
+    }
+    const me_status status = me_config_set(config, fusion, "false", diag);
+    return status != ME_OK
+               ? status
+               : me_config_add_not_modelled(
+                     config, "experts' biases in a fused activation",
+                     "core_v0.19.0 has none; one that is not fused is estimated",
+                     effect, diag);
+}
+
+/** Habana's fork pads experts to one of several capacities, of which it says none:
+ *  what those come to is not modelled. */
+static me_status settle_bins(me_config *config, const me_flag_uses *uses,
+                             me_diag *diag)
+{
+    return me_flag_use_find(uses, "--moe-capacity-bins-num") == NULL ||
+                   config->moe.capacity_factor > 0
+               ? ME_OK
+               : me_config_set(config, "moe.pad_to_capacity", "false", diag);
+}
+
 me_status me_megatron_settle_forks(me_config *config, const me_flag_uses *uses,
                                    me_diag *diag)
 {
     me_status status = settle_blocks(config, uses, diag);
     if (status == ME_OK) {
         status = settle_checkpoints(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_padding(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_bins(config, uses, diag);
+    }
+    if (status == ME_OK) {
+        status = settle_biases(config, uses, diag);
     }
     if (status == ME_OK) {
         status = settle_width(config, uses, diag);

@@ -148,7 +148,8 @@ static me_status check_bias_fusion(const me_config *config, me_diag *diag)
                ? me_fail(diag, ME_ERR_CONFIG,
                          "train.%s = true must be false (--no-bias-%s-fusion) "
                          "with experts and model.add_bias_linear = true: "
-                         "Megatron-LM stops",
+                         "Megatron-LM stops (--unknown warn takes a fork's or "
+                         "an earlier version's job)",
                          is_swiglu ? "bias_swiglu_fusion" : "bias_gelu_fusion",
                          is_swiglu ? "swiglu" : "gelu")
                : ME_OK;

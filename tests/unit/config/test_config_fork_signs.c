@@ -199,6 +199,70 @@ static void test_forks__width(void **state)
     }
 }
 
+/** The reach of what is not modelled of that name; none: it is not named. */
+static me_reach lower_of(const me_config *config, const char *name)
+{
+    for (int i = 0; i < config->not_modelled.count; i++) {
+        if (strstr(config->not_modelled.flags[i].flag, name) != NULL) {
+            return config->not_modelled.flags[i].effect.lower;
+        }
+    }
+    return ME_REACH_NONE;
+}
+
+/** Experts with biases in a fused activation, which core_v0.19.0 refuses. */
+static void test_forks__biases(void **state)
+{
+    (void)state;
+    static const char experts[] = "--num-experts 8 --moe-router-topk 2";
+    char added[128];
+    me_config *config = NULL;
+    assert_int_equal(read_job(experts, "", "", NULL), ME_ERR_CONFIG);
+    (void)snprintf(added, sizeof added, "%s --use-mpi", experts);
+    assert_int_equal(make_job(added, "", "", NULL, &config), ME_OK);
+    assert_false(config->train.bias_gelu_fusion);
+    assert_int_equal(lower_of(config, "experts' biases"), ME_REACH_SOME);
+    me_config_destroy(config);
+    (void)snprintf(added, sizeof added, "%s --use-mpi --disable-bias-linear",
+                   experts);
+    assert_int_equal(make_job(added, "", "", NULL, &config), ME_OK);
+    assert_int_equal(lower_of(config, "experts' biases"), ME_REACH_NONE);
+    me_config_destroy(config);
+}
+
+/** Zero bubble's fork: six layers of four stages are eight. */
+static void test_forks__padding(void **state)
+{
+    (void)state;
+    static const char job[] = "--num-layers 6 --pipeline-model-parallel-size 4";
+    char added[128];
+    me_config *config = NULL;
+    assert_int_equal(read_job(job, "", "--num-layers", NULL), ME_ERR_CONFIG);
+    (void)snprintf(added, sizeof added, "%s --allow-padding-num-layers", job);
+    assert_int_equal(make_job(added, "", "--num-layers", NULL, &config), ME_OK);
+    assert_int_equal(config->model.num_layers, 8);
+    assert_true(assumes(config, "8 layers are estimated"));
+    me_config_destroy(config);
+}
+
+/** Flags of v2.5 and of Habana's fork in whose company others mean something. */
+static void test_forks__company(void **state)
+{
+    (void)state;
+    static const char *const flags[][2] = {
+        {"--checkpoint-activations", "--data-impl mmap"},
+        {"--num-experts 8 --moe-router-topk 2 --disable-bias-linear "
+         "--moe-pad-expert-input-to-capacity",
+         "--moe-capacity-bins-num 10"},
+    };
+    for (size_t i = 0; i < COUNT_OF(flags); i++) {
+        char added[256];
+        assert_int_equal(read_job(flags[i][0], "", "", NULL), ME_ERR_CONFIG);
+        (void)snprintf(added, sizeof added, "%s %s", flags[i][0], flags[i][1]);
+        assert_int_equal(read_job(added, "", "", NULL), ME_OK);
+    }
+}
+
 /** Megatron-LM evaluates where there are more iterations than 0 alone. */
 static void test_forks__no_evaluation(void **state)
 {
@@ -219,6 +283,9 @@ int main(void)
         cmocka_unit_test(test_fork_signs__folders),
         cmocka_unit_test(test_fork_signs__dump),
         cmocka_unit_test(test_forks__width),
+        cmocka_unit_test(test_forks__biases),
+        cmocka_unit_test(test_forks__padding),
+        cmocka_unit_test(test_forks__company),
         cmocka_unit_test(test_forks__no_evaluation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
