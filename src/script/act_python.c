@@ -22,7 +22,6 @@
 
 enum {
     CPU_SECONDS = 3,   /**< that a value may take */
-    DATA_MIB = 2048,   /**< of memory */
     TAIL_BYTES = 2048, /**< of what it says, where an error stands */
     WORDS_MAX = 1 << 14
 };
@@ -136,7 +135,7 @@ _Noreturn static void be_python(int argc, char **argv, char *tool, int said)
         (void)close(said);
     }
     me_limit_for_good(RLIMIT_CPU, CPU_SECONDS);
-    me_limit_for_good(RLIMIT_DATA, (uint64_t)DATA_MIB << 20);
+    me_limit_for_good(RLIMIT_DATA, (uint64_t)ME_SCRIPT_MEMORY_MIB << 20);
     (void)execv(program, words);
     _exit(ME_GUISE_NOT_FOUND);
 }

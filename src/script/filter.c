@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "script/filter.h"
 
+#include "script/keep.h"
+
 #include <asm/sockios.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -231,9 +233,11 @@ static void refuse_values(filter *f, uint32_t call, size_t argument,
 
 /** Limits of other processes are not touched. Of its own a script may read all
  *  and set none, with success, as it would on its machine: a raise is beyond what
- *  memest may have here, or beyond its fence. Two are set, which hold Python. */
+ *  memest may have here, or beyond its fence. Set is what holds Python: its time,
+ *  and its memory where the script's own is not limited. */
 static void look_into_limits(filter *f)
 {
+    const uint32_t other = ME_SCRIPT_LIMITS_MEMORY ? RLIMIT_CPU : RLIMIT_DATA;
     const struct sock_filter rows[] = {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_prlimit64, 0, 12),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIRST_ARGUMENT), // the process
@@ -245,7 +249,7 @@ static void look_into_limits(filter *f)
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SECOND_ARGUMENT), // which
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_CPU, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_DATA, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_RET | BPF_K, fails_with(0)),
     };

@@ -107,6 +107,9 @@ _Noreturn static void start(const me_keep *keep, bool is_traced)
     lower(RLIMIT_CORE, 0);
     lower(RLIMIT_NOFILE, FILES_MAX);
     me_limit_for_good(RLIMIT_FSIZE, FILE_MAX_BYTES);
+    if (ME_SCRIPT_LIMITS_MEMORY) {
+        me_limit_for_good(RLIMIT_DATA, (uint64_t)ME_SCRIPT_MEMORY_MIB << 20);
+    }
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || !drop_capabilities()) {
         fall(keep, "privileges");
     }

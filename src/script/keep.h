@@ -46,6 +46,24 @@ typedef struct me_keep {
     int said;    /**< where the keeper's lines go */
 } me_keep;
 
+/** Does a script's process have a limit of memory? A sanitizer's shadow exceeds
+ *  any. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define ME_SCRIPT_LIMITS_MEMORY 0
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+        __has_feature(memory_sanitizer)
+#        define ME_SCRIPT_LIMITS_MEMORY 0
+#    endif
+#endif
+#ifndef ME_SCRIPT_LIMITS_MEMORY
+#    define ME_SCRIPT_LIMITS_MEMORY 1
+#endif
+
+enum {
+    ME_SCRIPT_MEMORY_MIB = 2048 /**< of each of a script's processes */
+};
+
 /** The most that this process and what it starts may take of @p what (RLIMIT_…),
  *  for good. */
 void me_limit_for_good(int what, uint64_t most);
