@@ -2,6 +2,7 @@
 /* Options of launchers that say ranks in another way than by a number. */
 #include "base/parse.h"
 #include "base/python_number.h"
+#include "base/size.h"
 #include "config/launch_ranks.h"
 
 #include <string.h>
@@ -139,7 +140,8 @@ me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
     return me_fail_flag(
         diag,
         me_fail(diag, ME_ERR_CONFIG,
-                "%.60s %.60s: must be a whole number from 1 to %d%s", name,
-                value, 1 << 24, hint),
+                "%.*s %.60s: must be a whole number from 1 to %d%s",
+                (int)me_min_u64(strcspn(name, "="), 60), name, value, 1 << 24,
+                hint),
         name);
 }

@@ -209,7 +209,7 @@ static const me_wrapper_option torchrun_options[] = {
      "--redirects -t --tee --local-ranks-filter --master-addr --master-port "
      "--local-addr --logs-specs --numa-binding --signals-to-handle "
      "--event-log-handler --duplicate-stdout-filters "
-     "--duplicate-stderr-filters",
+     "--duplicate-stderr-filters --ft-*",
      1, ME_WRAPPER_NOTHING},
     {.names = NULL},
 };
@@ -304,7 +304,7 @@ static const me_wrapper wrappers[] = {
     {"flux", ME_WRAPPER_FLUX, flux_options},
     {"aprun", ME_WRAPPER_APRUN, aprun_options},
     {"blaunch", ME_WRAPPER_BLAUNCH, blaunch_options},
-    {"torchrun torch.distributed.run torch.distributed.launch",
+    {"torchrun torch.distributed.run torch.distributed.launch ft_launcher",
      ME_WRAPPER_TORCHRUN, torchrun_options},
     {"deepspeed deepspeed.launcher.runner", ME_WRAPPER_DEEPSPEED,
      deepspeed_options},
@@ -344,7 +344,8 @@ static bool has_name(const char *names, const char *name, size_t length)
     size_t n = 0;
     for (const char *one = me_name_next(&names, &n); one != NULL;
          one = me_name_next(&names, &n)) {
-        bool is_equal = n == length;
+        n -= one[n - 1] == '*'; // any rest
+        bool is_equal = one[n] == '*' ? n < length : n == length;
         for (size_t i = 0; is_equal && i < n; i++) {
             is_equal = folded(one[i]) == folded(name[i]);
         }

@@ -320,8 +320,8 @@ static int begin_of_torchrun(int argc, char **argv)
     const char *name = me_guise_base(argv[0]);
     const bool is_module = argc > 2 && strcmp(argv[1], "-m") == 0 &&
                            me_is_one_of(argv[2], strlen(argv[2]), modules, 2);
-    return strcmp(name, "torchrun") == 0                  ? 1
-           : is_module && strncmp(name, "python", 6) == 0 ? 3
+    return strcmp(name, "torchrun") == 0 || strcmp(name, "ft_launcher") == 0 ? 1
+           : is_module && strncmp(name, "python", 6) == 0                    ? 3
                                                           : 0;
 }
 

@@ -9,7 +9,7 @@
 /** clang-format off */
 static const me_guise rows[] = {
     {"python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 "
-     "python3.13 python3.14 torchrun deepspeed accelerate colossalai composer "
+     "python3.13 python3.14 torchrun ft_launcher deepspeed accelerate colossalai composer "
      "horovodrun torchx megatron nemo swift llamafactory-cli axolotl litgpt tune "
      "lightning xtuner",
      ME_GUISE_LAUNCH, true},

@@ -153,6 +153,10 @@ static const struct {
     {"ibrun -n 4 -o 2 python pretrain_gpt.py", 4},
     {"SLURM_NTASKS=8 ibrun python pretrain_gpt.py", 8},
     {"torchrun --nproc-per-node 2 -- pretrain_gpt.py", 2},
+    {"ft_launcher --nnodes 2 --nproc-per-node=2 --ft-cfg-path c.yaml "
+     "--ft-param-rank_section_timeouts=setup:600 --max-restarts 3 "
+     "pretrain_gpt.py",
+     4},
     {"srun -n 4 -- python pretrain_gpt.py", 4},
     {"mpiexec -n 8 --bind-to none -x NCCL_DEBUG=INFO --mca btl self "
      "python pretrain_gpt.py",
