@@ -424,20 +424,12 @@ static me_status step_word(walk *w, const char *word)
         return me_fail(w->diag, ME_ERR_UNSUPPORTED, "'%.80s' is not read: %s",
                        word, instead);
     }
-    const me_status other =
-        w->is_python ? me_launch_script_refuse(word, w->diag) : ME_OK;
-    if (other != ME_OK) {
-        return other;
-    }
-    return me_fail(w->diag, ME_ERR_UNSUPPORTED,
-                   w->is_python
-                       ? "'%.200s' is not modelled: the scripts that are, are "
-                         "Megatron-LM's pretrain_gpt.py and torchtitan's "
-                         "train.py; of a job that Python code sets up (NeMo, "
-                         "Megatron-Bridge) give --model the YAML that it writes"
-                       : "launch command: '%.80s' is no program that memest "
+    return w->is_python
+               ? me_launch_script_fail(word, w->diag)
+               : me_fail(w->diag, ME_ERR_UNSUPPORTED,
+                         "launch command: '%.80s' is no program that memest "
                          "knows: begin at torchrun, srun, mpirun or python",
-                   word);
+                         word);
 }
 
 /** Steps over everything before the script; `at` is then behind it. */

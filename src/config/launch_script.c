@@ -166,7 +166,8 @@ bool me_launch_names_other_model(const char *name)
     return names_one(name, models, sizeof models / sizeof models[0]);
 }
 
-me_status me_launch_script_refuse(const char *path, me_diag *diag)
+/** Refuse one that is of another model, or does not train it. */
+static me_status refuse(const char *path, me_diag *diag)
 {
     const char *name = name_of(path);
     if (me_launch_names_other_model(name) ||
@@ -184,11 +185,25 @@ me_status me_launch_script_refuse(const char *path, me_diag *diag)
     return ME_OK;
 }
 
+me_status me_launch_script_fail(const char *path, me_diag *diag)
+{
+    const me_status status = refuse(path, diag);
+    return status != ME_OK
+               ? status
+               : me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "'%.200s' is not modelled: the scripts that are, are "
+                         "Megatron-LM's pretrain_gpt.py and torchtitan's "
+                         "train.py; of a job that Python code sets up (NeMo, "
+                         "Megatron-Bridge) give --model the YAML that it "
+                         "writes",
+                         path);
+}
+
 me_status me_launch_script_say(me_config *config, const char *path,
                                me_diag *diag)
 {
     const char *name = name_of(path);
-    me_status status = me_launch_script_refuse(path, diag);
+    me_status status = refuse(path, diag);
     if (status == ME_OK) {
         status = me_megatron_keep_sign(config, name, diag);
     }

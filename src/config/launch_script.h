@@ -43,10 +43,9 @@ bool me_launch_names_other_model(const char *name);
  */
 int me_launch_site_words(int argc, const char *const *argv);
 
-/** Refuse a script that is of another model, or does not train it, by its name.
- *  Local. @return ME_OK; ME_ERR_UNSUPPORTED */
-me_status me_launch_script_refuse(const char *path,
-                                  me_diag *diag) ME_MUST_CHECK;
+/** Say why a script is not read: of another model, or not training it, by its
+ *  name, or not modelled. Local. @return ME_ERR_UNSUPPORTED */
+me_status me_launch_script_fail(const char *path, me_diag *diag) ME_MUST_CHECK;
 
 /**
  * Say that the job's script is read as pretrain_gpt.py. Local.
