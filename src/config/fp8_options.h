@@ -28,6 +28,8 @@
         fp8.num_layers_at_end_in_bf16, "How many at the end, of first_last_layers_bf16."), \
     BOOL("train.te_op_fuser", "false", train.te_op_fuser, \
         "Transformer Engine runs a dense MLP with its norm as one function."), \
+    BOOL("train.grouped_dense_mlp", "false", train.grouped_dense_mlp, \
+        "That function has grouped products in MXFP8 where one tensor rank has the MLP."), \
     BOOL("train.use_te_activation_func", "false", train.use_te_activation_func, \
         "Activations are operations of Transformer Engine's, one kernel each."), \
     ENUM("train.cuda_graph_impl", "none", me_cuda_graph_choices, train.cuda_graph_impl, \

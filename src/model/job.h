@@ -280,6 +280,7 @@ typedef struct me_train_config {
     uint64_t wgrad_deferral_limit;      /**< of as many micro-batches; 0: all */
     bool calculate_per_token_loss; /**< the sum over tokens, divided at last */
     bool te_op_fuser;              /**< dense MLPs by te.ops, in one function */
+    bool grouped_dense_mlp;        /**< and as grouped products of one expert */
     bool use_te_activation_func;   /**< activations are modules of te.ops */
     bool deterministic_mode;       /**< torch.use_deterministic_algorithms() */
     bool check_for_nan_in_loss_and_grad;

@@ -82,14 +82,14 @@ static me_status apply_margin(const me_flag_note *variable, uint32_t *margin,
     return ME_OK;
 }
 
-/** `bool(int(os.getenv(…)))`. */
-static me_status apply_switch(const me_flag_note *variable, bool *is_off,
-                              me_diag *diag)
+/** `bool(int(os.getenv(…)))`: is it @p value? */
+static me_status apply_switch(const me_flag_note *variable, bool value,
+                              bool *is_so_out, me_diag *diag)
 {
     me_str number = {0};
     const bool is_one = me_python_int(variable->note, &number);
     const me_status status = me_str_status(&number);
-    *is_off = strcmp(me_str_text(&number), "0") == 0;
+    *is_so_out = (strcmp(me_str_text(&number), "0") != 0) == value;
     me_str_fini(&number);
     if (status != ME_OK) {
         return me_fail(diag, status, "no memory for the environment");
@@ -113,11 +113,13 @@ static me_status apply_te(const me_flag_note *variable, me_diag *diag,
 
     const struct {
         const char *name;
-        bool *is_off;
+        bool value;
+        bool *is_so;
     } switches[] = {
-        {"NVTE_ALLOW_NONDETERMINISTIC_ALGO", &te->is_deterministic},
-        {"NVTE_MASKED_SOFTMAX_FUSION", &te->has_torch_softmax},
-        {"NVTE_TORCH_COMPILE", &te->is_op_by_op},
+        {"NVTE_ALLOW_NONDETERMINISTIC_ALGO", false, &te->is_deterministic},
+        {"NVTE_MASKED_SOFTMAX_FUSION", false, &te->has_torch_softmax},
+        {"NVTE_TORCH_COMPILE", false, &te->is_op_by_op},
+        {"NVTE_BATCH_MHA_P2P_COMM", true, &te->batches_exchanges},
     };
 
     for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {
@@ -127,7 +129,8 @@ static me_status apply_te(const me_flag_note *variable, me_diag *diag,
     }
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         if (strcmp(variable->flag, switches[i].name) == 0) {
-            return apply_switch(variable, switches[i].is_off, diag);
+            return apply_switch(variable, switches[i].value, switches[i].is_so,
+                                diag);
         }
     }
     return ME_OK;

@@ -279,6 +279,7 @@ me_card me_job_card_kernels(const me_job_card *job)
         .l2_cache_bytes = job->card.l2_cache_bytes,
         .has_any_order_fp8 =
             (capability >= 100 && capability < 120) || capability >= 130,
+        .has_lone_pairs = capability >= 100,
         .te = job->te,
     };
 }

@@ -105,6 +105,7 @@ typedef struct me_te_settings {
     bool is_deterministic;  /**< attention never adds in any order */
     bool has_torch_softmax; /**< unfused attention has no kernel of its own */
     bool is_op_by_op;       /**< nothing of its own is compiled */
+    bool batches_exchanges; /**< context ranks send and receive at once */
 } me_te_settings;
 
 /** What the kernels of the simulated card look like. */
@@ -116,6 +117,8 @@ typedef struct me_card {
     uint64_t l2_cache_bytes;
     bool has_any_order_fp8; /**< products of FP8 take operands of any order
                                  (nvte_is_non_tn_fp8_gemm_supported()) */
+    bool has_lone_pairs;    /**< rings of two context ranks send and receive one
+                                 by one, as longer ones do */
     me_te_settings te;
 } me_card;
 

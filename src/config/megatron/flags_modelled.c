@@ -290,6 +290,8 @@ const me_flag_rule me_flags_modelled[] = {
      .constant = "true"},
     {"--use-transformer-engine-op-fuser", .option = "train.te_op_fuser",
      .constant = "true"},
+    {"--use-grouped-gemm-for-dense-mlp", .option = "train.grouped_dense_mlp",
+     .constant = "true"},
     {"--log-params-norm", .option = "train.log_params_norm",
      .constant = "true"},
     {"--empty-unused-memory-level:0|1|2",

@@ -74,8 +74,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--fused-residual-rmsnorm",
      .needs = "--num-experts --multi-latent-attention",
      .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
-    {"--use-grouped-gemm-for-dense-mlp",
-     .note = "kernels of Transformer Engine", .effect = ME_EITHER(SOME)},
     {"--fp8-quantizer-factory:s --fp8-output-proj "
      "--reuse-grad-buf-for-mxfp8-param-ag",
      .needs = "--fp8-format", .note = "FP8", .effect = ME_EITHER(SOME)},

@@ -4,6 +4,8 @@
 #include "config/megatron/te_attention_kernels.h"
 #include "parallel/moe_layers.h"
 
+#include <string.h>
+
 /* Which attention Transformer Engine takes for a job's layers on a card, of the
  * kernels that take them: get_attention_backend(). */
 
@@ -243,14 +245,38 @@ static me_status check_flash_3(me_config *config, uint64_t capability,
                      "they are timed as those of version 2");
 }
 
+/** FusedAttnFunc.backward() calls varlen_bwd() of flash_attn_2_cuda with the 19
+ *  arguments that it had before flash-attn 2.3, and with sequences and batch apart,
+ *  which it never took; without flash-attn it calls None. */
+static me_status check_flash_backward(const me_config *config,
+                                      uint64_t capability, me_diag *diag)
+{
+    const char *given =
+        me_config_variable(config, "NVTE_FUSED_ATTN_USE_FAv2_BWD");
+    const bool is_fused =
+        config->impl.core_attention == ME_CORE_ATTENTION_TE_FUSED ||
+        config->impl.window_attention == ME_CORE_ATTENTION_TE_FUSED;
+    return given != NULL && strcmp(given, "1") == 0 && is_fused &&
+                   capability == ME_CAPABILITY_HOPPER &&
+                   config->parallel.context == 1
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "NVTE_FUSED_ATTN_USE_FAv2_BWD=1: Transformer Engine "
+                         "stops in the first backward of cuDNN's attention on "
+                         "a card of compute capability 9.0, since it calls "
+                         "flash-attn's as it was before 2.3: unset it")
+               : ME_OK;
+}
+
 me_status me_config_settle_attention(me_config *config, uint64_t capability,
                                      me_diag *diag)
 {
     if (!uses_te(config)) {
         return ME_OK;
     }
-    const me_status status = settle(config, capability, diag);
-    return status == ME_OK ? check_flash_3(config, capability, diag) : status;
+    me_status status = settle(config, capability, diag);
+    status = status == ME_OK ? check_flash_3(config, capability, diag) : status;
+    return status == ME_OK ? check_flash_backward(config, capability, diag)
+                           : status;
 }
 
 static bool is_te(me_core_attention_kind kind)

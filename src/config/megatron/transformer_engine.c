@@ -235,6 +235,34 @@ static me_status check_op_fuser(const me_config *config, me_diag *diag)
                : ME_OK;
 }
 
+/** TEFusedMLPWithGroupedLinear, which is TEFusedMLP under tensor parallelism, and
+ *  without the op fuser is not taken. */
+static me_status check_grouped_mlp(const me_config *config, me_diag *diag)
+{
+    const char *option = "train.grouped_dense_mlp = true "
+                         "(--use-grouped-gemm-for-dense-mlp)";
+    if (!uses_te(config) || !config->train.grouped_dense_mlp ||
+        !config->train.te_op_fuser || config->moe.num_experts > 0) {
+        return ME_OK;
+    }
+    if (config->model.add_bias_linear ||
+        config->model.activation != ME_ACTIVATION_SWIGLU) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%s with train.te_op_fuser = true needs "
+                       "model.activation = swiglu and model.add_bias_linear = "
+                       "false",
+                       option);
+    }
+    return config->parallel.tensor == 1
+               ? me_fail(diag, ME_ERR_UNSUPPORTED,
+                         "%s with train.te_op_fuser = true and parallel.tensor "
+                         "= 1 computes in MXFP8: Transformer Engine stops on a "
+                         "card below compute capability 10.0, and on others it "
+                         "is not modelled",
+                         option)
+               : ME_OK;
+}
+
 /** TransformerConfig, TEActivationOp and TEFusedMLP._make_activation_op(), which
  *  looks for a function. Local layers have none, and call the gate's function with
  *  both halves. */
@@ -269,6 +297,7 @@ static me_status check_activation(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_te_rules[] = {
-    check_version,     check_importable, check_op_fuser,      check_activation,
-    check_determinism, check_variables,  check_layer_scaling, NULL,
+    check_version,     check_importable,    check_op_fuser,
+    check_grouped_mlp, check_activation,    check_determinism,
+    check_variables,   check_layer_scaling, NULL,
 };

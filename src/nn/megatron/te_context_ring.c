@@ -61,9 +61,16 @@ static me_te_mask mask_of(section s)
     return s == SECTION_DIAGONAL ? ME_TE_MASK_CAUSAL : ME_TE_MASK_NONE;
 }
 
-/** One rank's send and receive of @p count elements; kernels run on meanwhile. A
- *  ring of two batches them, on cards before compute capability 10. It takes as
- *  long as one of the steps of a gather's ring. */
+/** `batch_p2p_comm` of context_parallel.py. */
+static bool is_batched(const ring *r)
+{
+    const me_card *card = me_engine_card(r->nn->e);
+    return card->te.batches_exchanges ||
+           (r->size == 2 && !card->has_lone_pairs);
+}
+
+/** One rank's send and receive of @p count elements; kernels run on meanwhile. It
+ *  takes as long as one of the steps of a gather's ring. */
 static void go_round(const ring *r, me_dtype dtype, uint64_t count,
                      bool is_back)
 {
@@ -78,15 +85,15 @@ static void go_round(const ring *r, me_dtype dtype, uint64_t count,
          true},
     };
     const int first = r->rank % 2;
-    const bool is_batched = r->size == 2;
-    if (is_batched) {
+    const bool at_once = is_batched(r);
+    if (at_once) {
         me_communicate_group(e, comm, true);
     }
     for (int i = 0; i < 2; i++) {
-        (is_batched ? me_communicate
-                    : me_communicate_lone)(e, comm, sides[(first + i) % 2]);
+        (at_once ? me_communicate
+                 : me_communicate_lone)(e, comm, sides[(first + i) % 2]);
     }
-    if (is_batched) {
+    if (at_once) {
         me_communicate_group(e, comm, false);
     }
     const uint64_t bytes = me_size_mul(count, me_dtype_bytes(dtype));

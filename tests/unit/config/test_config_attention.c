@@ -14,7 +14,12 @@
 #define BARE    "impl.flash_attn=none "
 #define WINDOW  "model.window_attention=true model.attention_dropout=0.1 "
 #define FLASH_3 TE "impl.flash_attn=2+3 impl.attention_backend=flash "
-#define SINK    TE "model.softmax_type=learnable "
+#define FLAGS                                                                  \
+    "--num-layers", "8", "--hidden-size", "512", "--num-attention-heads", "8", \
+        "--seq-length", "128", "--max-position-embeddings", "128",             \
+        "--vocab-size", "1000", "--micro-batch-size", "1", "--bf16",           \
+        "--attention-dropout", "0"
+#define SINK TE "model.softmax_type=learnable "
 
 enum {
     A100 = 80,
@@ -267,6 +272,58 @@ static void test_attention__none_is_left(void **state)
     }
 }
 
+/* flash-attn's backward of cuDNN's attention is called as no version has it, on a
+ * card of compute capability 9.0 alone, and not over context ranks. */
+static void test_attention__flash_backward(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *variable;
+        const char *more;
+        const char *value;
+        uint64_t capability;
+        bool is_refused;
+    } rows[] = {
+        {"NVTE_FUSED_ATTN_USE_FAv2_BWD=1", "--attention-backend", "auto", H100,
+         true},
+        {"NVTE_FUSED_ATTN_USE_FAv2_BWD=1", "--attention-backend", "auto", A100,
+         false},
+        {"NVTE_FUSED_ATTN_USE_FAv2_BWD=1", "--attention-backend", "auto", B200,
+         false},
+        {"NVTE_FUSED_ATTN_USE_FAv2_BWD=1", "--attention-backend", "unfused",
+         H100, false},
+        {"NVTE_FUSED_ATTN_USE_FAv2_BWD=1", "--attention-backend", "flash", H100,
+         false},
+        {"NVTE_FUSED_ATTN_USE_FAv2_BWD=1", "--context-parallel-size", "2", H100,
+         false},
+        {"NVTE_FUSED_ATTN_USE_FAv2_BWD=0", "--attention-backend", "auto", H100,
+         false},
+        {"NVTE_FUSED_ATTN_USE_FAv2_BWD=2", "--attention-backend", "auto", H100,
+         false},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *const argv[] = {rows[i].variable, "pretrain_gpt.py",
+                                    rows[i].more, rows[i].value, FLAGS};
+        me_diag diag = {0};
+        me_config *config = me_config_create();
+        assert_int_equal(
+            me_config_read_launch(config, (int)COUNT_OF(argv), argv, &diag),
+            ME_OK);
+        const int32_t ranks =
+            strcmp(rows[i].more, "--context-parallel-size") == 0 ? 2 : 1;
+        assert_int_equal(me_config_finish(config, ranks, &diag), ME_OK);
+        const me_status status = me_framework_traits_of(config)->check_card(
+            config, rows[i].capability, &diag);
+        assert_int_equal(status, rows[i].is_refused ? ME_ERR_CONFIG : ME_OK);
+        assert_true(rows[i].is_refused ==
+                    (strstr(diag.text, "USE_FAv2_BWD=1: Transformer Engine "
+                                       "stops in the first backward") != NULL));
+        me_config_destroy(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +332,8 @@ int main(void)
         cmocka_unit_test(test_attention__chosen_is_given),
         cmocka_unit_test(test_attention__largest_scores_are_refused),
         cmocka_unit_test(test_attention__none_is_left),
+        cmocka_unit_test(test_attention__flash_backward),
+        cmocka_unit_test(test_attention__flash_backward),
     };
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }

@@ -79,6 +79,45 @@ static void test_implementation__rules(void **state)
     }
 }
 
+/* TEFusedMLPWithGroupedLinear, beside the op fuser alone; under tensor parallelism
+ * it is TEFusedMLP. */
+static void test_implementation__grouped_dense_mlp(void **state)
+{
+    (void)state;
+#define GROUPED                                                                \
+    "impl.transformer=transformer_engine train.grouped_dense_mlp=true "
+#define FUSED GROUPED "train.te_op_fuser=true "
+
+    static const struct {
+        const char *options;
+        me_status status;
+        const char *text;
+    } cases[] = {
+        {GROUPED "model.activation=gelu", ME_OK, ""},
+        {FUSED "model.activation=swiglu", ME_ERR_CONFIG,
+         "needs model.activation = swiglu and model.add_bias_linear = false"},
+        {FUSED "model.add_bias_linear=false", ME_ERR_CONFIG,
+         "needs model.activation = swiglu and model.add_bias_linear = false"},
+        {FUSED "model.activation=swiglu model.add_bias_linear=false",
+         ME_ERR_UNSUPPORTED, "stops on a card below compute capability 10.0"},
+        {FUSED "model.activation=swiglu model.add_bias_linear=false "
+               "parallel.tensor=2 parallel.world_size=2",
+         ME_OK, ""},
+        {FUSED "moe.num_experts=4 train.bias_gelu_fusion=false", ME_OK, ""},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        me_config *config = job_with(cases[i].options);
+        me_diag diag = {0};
+        const me_status status = me_config_finish(config, 1, &diag);
+        if (status != cases[i].status ||
+            strstr(diag.text, cases[i].text) == NULL) {
+            fail_msg("%s: %s", cases[i].options, diag.text);
+        }
+        me_config_destroy(config);
+    }
+}
+
 /* What PyTorch takes for on. */
 static void test_implementation__compilation_is_turned_off(void **state)
 {
@@ -117,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_implementation__rules),
+        cmocka_unit_test(test_implementation__grouped_dense_mlp),
         cmocka_unit_test(test_implementation__compilation_is_turned_off),
     };
     return cmocka_run_group_tests_name("implementation", tests, NULL, NULL);

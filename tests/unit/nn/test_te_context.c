@@ -90,6 +90,52 @@ static void test_context__ring_op_by_op(void **state)
     test_model_fini(&m);
 }
 
+static void count_lone(void *self, const me_event *event)
+{
+    *(int *)self += event->is_lone ? 1 : 0;
+}
+
+/** Sends and receives of a ring of @p size that are no batch. */
+static int lone_exchanges(int32_t size, const me_card *card)
+{
+    test_model m;
+    begin(&m);
+    m.comm.size[ME_GROUP_CONTEXT] = size;
+    m.comm.index[ME_GROUP_CONTEXT] = 1;
+    me_engine *e = NULL;
+    assert_int_equal(me_engine_create(card, &e), ME_OK);
+    me_nn nn = m.nn;
+    nn.e = e;
+    int count = 0;
+    me_engine_observe(e, (me_observer){.on_event = count_lone, .self = &count});
+    me_tensor *const qkv[3] = {me_test_leaf(e, ME_SHAPE(4, 1, 3, 5)),
+                               me_test_leaf(e, ME_SHAPE(4, 1, 1, 5)),
+                               me_test_leaf(e, ME_SHAPE(4, 1, 1, 4))};
+    me_te_context_attention(&nn, ME_CP_COMM_P2P, qkv, NULL);
+    assert_true(me_engine_is_ok(e));
+    me_engine_destroy(e);
+    test_model_fini(&m);
+    return count;
+}
+
+/* Rings of two batch them, but on cards from compute capability 10 on; others do
+ * where NVTE_BATCH_MHA_P2P_COMM says so. */
+static void test_context__batched_exchanges(void **state)
+{
+    (void)state;
+    test_model m;
+    begin(&m);
+    me_card card = *me_engine_card(m.nn.e);
+    test_model_fini(&m);
+    assert_int_equal(lone_exchanges(2, &card), 0);
+    assert_int_equal(lone_exchanges(3, &card), 4);
+    card.has_lone_pairs = true;
+    assert_int_equal(lone_exchanges(2, &card), 2);
+    card.te.batches_exchanges = true;
+    assert_int_equal(lone_exchanges(2, &card), 0);
+    assert_int_equal(lone_exchanges(3, &card), 0);
+}
+
 typedef struct timings {
     int copies[ME_STREAMS]; /**< of what timed kernels write to */
 } timings;
@@ -393,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_context__ring_of_three),
         cmocka_unit_test(test_context__ring_op_by_op),
+        cmocka_unit_test(test_context__batched_exchanges),
         cmocka_unit_test(test_context__timed_on_the_steps_stream),
         cmocka_unit_test(test_context__gather),
         cmocka_unit_test(test_context__a_way_for_each_layer),

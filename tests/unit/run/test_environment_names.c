@@ -147,6 +147,18 @@ static me_te_settings settings_of(const char *variable, const char *more,
     return card.te;
 }
 
+static void expect_settings(const me_te_settings *te,
+                            const me_te_settings *wanted)
+{
+    assert_int_equal(te->forward_norm_margin, wanted->forward_norm_margin);
+    assert_int_equal(te->backward_norm_margin, wanted->backward_norm_margin);
+    assert_int_equal(te->inference_norm_margin, wanted->inference_norm_margin);
+    assert_int_equal(te->is_deterministic, wanted->is_deterministic);
+    assert_int_equal(te->has_torch_softmax, wanted->has_torch_softmax);
+    assert_int_equal(te->is_op_by_op, wanted->is_op_by_op);
+    assert_int_equal(te->batches_exchanges, wanted->batches_exchanges);
+}
+
 static void test_environment_names__te_is_told(void **state)
 {
     (void)state;
@@ -180,6 +192,8 @@ static void test_environment_names__te_is_told(void **state)
          0},
         {"NVTE_TORCH_COMPILE=0", NULL, {.is_op_by_op = true}, 0},
         {"NVTE_TORCH_COMPILE=1", NULL, {.is_op_by_op = false}, 0},
+        {"NVTE_BATCH_MHA_P2P_COMM=1", NULL, {.batches_exchanges = true}, 0},
+        {"NVTE_BATCH_MHA_P2P_COMM=0", NULL, {.batches_exchanges = false}, 0},
         {"NVTE_BACKWARD_OVERRIDE=high_precision",
          NULL,
          {.is_deterministic = false},
@@ -198,15 +212,7 @@ static void test_environment_names__te_is_told(void **state)
             settings_of(cases[i].variable, cases[i].more, &diag, &n);
         assert_int_equal(diag.status, ME_OK);
         assert_int_equal(n, cases[i].n_not_modelled);
-        assert_int_equal(te.forward_norm_margin,
-                         cases[i].te.forward_norm_margin);
-        assert_int_equal(te.backward_norm_margin,
-                         cases[i].te.backward_norm_margin);
-        assert_int_equal(te.inference_norm_margin,
-                         cases[i].te.inference_norm_margin);
-        assert_int_equal(te.is_deterministic, cases[i].te.is_deterministic);
-        assert_int_equal(te.has_torch_softmax, cases[i].te.has_torch_softmax);
-        assert_int_equal(te.is_op_by_op, cases[i].te.is_op_by_op);
+        expect_settings(&te, &cases[i].te);
     }
 }
 
