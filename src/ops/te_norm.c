@@ -2,6 +2,7 @@
 #include "ops/te_norm.h"
 
 #include "base/size.h"
+#include "ops/te_cudnn_norm.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -172,6 +173,10 @@ static uint64_t exchange_bytes(const launch_shape *s)
 uint64_t me_te_norm_workspace_bytes(const me_card *card,
                                     const me_te_norm_call *call)
 {
+    if (call->is_backward ? card->te.has_cudnn_norm_backward
+                          : card->te.has_cudnn_norm_forward) {
+        return me_te_cudnn_norm_workspace_bytes(call);
+    }
     const launch_shape s = shape_of(card, call);
     uint64_t bytes = exchange_bytes(&s);
     if (call->is_backward) { // float32 sums of each weight's gradient

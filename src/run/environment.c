@@ -120,6 +120,8 @@ static me_status apply_te(const me_flag_note *variable, me_diag *diag,
         {"NVTE_MASKED_SOFTMAX_FUSION", false, &te->has_torch_softmax},
         {"NVTE_TORCH_COMPILE", false, &te->is_op_by_op},
         {"NVTE_BATCH_MHA_P2P_COMM", true, &te->batches_exchanges},
+        {"NVTE_NORM_FWD_USE_CUDNN", true, &te->has_cudnn_norm_forward},
+        {"NVTE_NORM_BWD_USE_CUDNN", true, &te->has_cudnn_norm_backward},
     };
 
     for (size_t i = 0; i < sizeof margins / sizeof margins[0]; i++) {

@@ -4,6 +4,7 @@
 #include "base/data_files.h"
 #include "config/framework.h"
 #include "device/machine.h"
+#include "run/cudnn_norms.h"
 #include "run/job_machine.h"
 
 #include <inttypes.h>
@@ -213,6 +214,9 @@ me_status me_job_card_make(me_config *config, me_diag *diag,
     }
     if (status == ME_OK) {
         status = me_environment_apply(config, diag, &job);
+    }
+    if (status == ME_OK) {
+        status = me_cudnn_norms_note(&job, config, diag);
     }
     if (status == ME_OK) {
         status = assume_card(config, diag, &job);

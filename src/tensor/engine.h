@@ -96,16 +96,15 @@ typedef struct me_work {
 
 /** What variables tell Transformer Engine's kernels; none of them: all zero. */
 typedef struct me_te_settings {
-    /** @name SMs that norms leave to others
-     *  @{ */
-    uint32_t forward_norm_margin;
+    uint32_t forward_norm_margin; /**< SMs that norms leave to others */
     uint32_t backward_norm_margin;
     uint32_t inference_norm_margin; /**< forward under torch.no_grad() */
-    /** @} */
-    bool is_deterministic;  /**< attention never adds in any order */
+    bool is_deterministic;          /**< attention never adds in any order */
     bool has_torch_softmax; /**< unfused attention has no kernel of its own */
     bool is_op_by_op;       /**< nothing of its own is compiled */
     bool batches_exchanges; /**< context ranks send and receive at once */
+    bool has_cudnn_norm_forward; /**< norms are cuDNN's */
+    bool has_cudnn_norm_backward;
 } me_te_settings;
 
 /** What the kernels of the simulated card look like. */

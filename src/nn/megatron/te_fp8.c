@@ -263,18 +263,23 @@ me_quantized me_fp8_quantize_with_bias(me_nn *nn, const me_tensor *x,
     return q;
 }
 
-/** A norm whose kernel writes the model's type, which is quantised then. */
+/** A norm whose kernel writes the model's type, which is quantised then. Where
+ *  the largest value is needed TE's kernel finds it, and cuDNN's does not. */
 static void normalize_unfused(me_nn *nn, const me_tensor *x, bool is_layer_norm)
 {
     me_engine *e = nn->e;
     const me_frame frame = me_enter(e);
-    const bool finds_amax = me_fp8_row_of(nn)->finds_amax;
+    const bool needs_amax = me_fp8_row_of(nn)->finds_amax;
+    const bool is_cudnn = me_engine_card(e)->te.has_cudnn_norm_forward;
+    const bool finds_amax = needs_amax && !is_cudnn;
     me_tensor *amax = finds_amax ? me_scratch(e, "amax", 4) : NULL;
     me_tensor *plain =
         me_empty(e, "norm_unquantized", (me_dtype)x->dtype, x->shape);
     me_tensor *workspace = me_te_norm_kernel(e, x, is_layer_norm);
     if (finds_amax) {
         me_temporary(e, "scale", 4);
+    } else if (needs_amax) {
+        run_quantize(nn, x);
     }
     me_drop(e, workspace);
     me_drop(e, amax);

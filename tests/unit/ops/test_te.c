@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "ops/te_cudnn_norm.h"
 #include "ops/te_fused_attention.h"
 #include "ops/te_norm.h"
 #include "support/test.h"
@@ -65,6 +66,77 @@ static void a_forward_needs_none_unless_blocks_share_rows(void **state)
                      10560);
 }
 
+static me_te_norm_call cudnn_call(bool is_layer_norm, bool is_backward,
+                                  uint64_t rows, uint64_t columns)
+{
+    return (me_te_norm_call){.is_layer_norm = is_layer_norm,
+                             .is_backward = is_backward,
+                             .dtype = ME_DTYPE_BFLOAT16,
+                             .rows = rows,
+                             .columns = columns};
+}
+
+static void expect_cudnn(const me_te_norm_call *call, uint64_t bytes,
+                         bool is_measured)
+{
+    me_card card = h200;
+    card.te.has_cudnn_norm_forward = !call->is_backward;
+    card.te.has_cudnn_norm_backward = call->is_backward;
+    assert_int_equal(me_te_norm_workspace_bytes(&card, call), bytes);
+    assert_int_equal(me_te_cudnn_norm_is_measured(&card, call), is_measured);
+    card.multiprocessors = 108;
+    assert_false(me_te_cudnn_norm_is_measured(&card, call));
+}
+
+/* In jobs h16_cudnn_rms and h16_cudnn_ln1p: 3 sums an SM, or 2 of each of two;
+ * heads of queries and keys in between two measured rows. Then what no job has:
+ * columns that cuDNN has no kernel of its own for; shapes between, which have what
+ * the next one has. */
+static void cudnn_asks_for_what_was_measured(void **state)
+{
+    (void)state;
+
+    static const struct {
+        bool is_layer_norm;
+        bool is_backward;
+        uint64_t rows;
+        uint64_t columns;
+        uint64_t bytes;
+        bool is_measured;
+    } cases[] = {
+        {false, false, 2048, 1024, 32, true},
+        {true, false, 32768, 64, 32, true},
+        {false, false, 8192, 80, 1, true},
+        {false, true, 2048, 1024, UINT64_C(4) * 1024 * 132 * 3 + 96, true},
+        {false, true, 32768, 64, UINT64_C(4) * 64 * 132 * 6 + 64, true},
+        {true, true, 2048, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, true},
+        {true, true, 32768, 64, UINT64_C(4) * 64 * 132 * 16 + 112, true},
+        {false, true, 8192, 80, UINT64_C(8) * 8192, true},
+        {true, true, 2048, 80, UINT64_C(16) * 2048, true},
+        {false, true, 65536, 80, UINT64_C(8) * 65536 + UINT64_C(4) * 80 * 7,
+         false},
+        {true, true, 1024, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, false},
+        {false, true, 100, 4096, UINT64_C(4) * 4096 * 64 + 64, false},
+        {false, true, 8192, 8448, (UINT64_C(4) * 8192 * 264 + 64) * 8448 / 8192,
+         false},
+        {false, true, 1, 1 << 20,
+         UINT64_C(10813504) * (UINT64_C(1) << 20) / 20480, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const me_te_norm_call call =
+            cudnn_call(cases[i].is_layer_norm, cases[i].is_backward,
+                       cases[i].rows, cases[i].columns);
+        expect_cudnn(&call, cases[i].bytes, cases[i].is_measured);
+    }
+    me_te_norm_call call = cudnn_call(false, true, 2048, 1024);
+    call.margin = 4;
+    assert_false(me_te_cudnn_norm_is_measured(&h200, &call));
+    call = cudnn_call(false, true, 2048, 1024);
+    call.dtype = ME_DTYPE_FLOAT32;
+    assert_false(me_te_cudnn_norm_is_measured(&h200, &call));
+}
+
 /** Llama of 16 heads of 64 in 4 groups, 2,048 tokens: 8 MiB of float32 sums of
  *  queries, 128 KiB of rows, and keys and values of all heads. */
 static void attention_asks_for_what_was_measured(void **state)
@@ -93,6 +165,7 @@ int main(void)
         cmocka_unit_test(norms_ask_for_what_was_measured),
         cmocka_unit_test(norms_leave_a_margin),
         cmocka_unit_test(a_forward_needs_none_unless_blocks_share_rows),
+        cmocka_unit_test(cudnn_asks_for_what_was_measured),
         cmocka_unit_test(attention_asks_for_what_was_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,9 @@ static void test_environment_names__nothing_is_passed_over(void **state)
         {"NVTE_DEBUG", ME_VARIABLE_NO_EFFECT},
         {"NVTE_FRAMEWORK", ME_VARIABLE_NO_EFFECT},
         {"NVTE_BUILD_MAX_JOBS", ME_VARIABLE_NO_EFFECT},
-        {"NVTE_NORM_FWD_USE_CUDNN", ME_VARIABLE_NOT_MODELLED},
+        {"NVTE_NORM_FWD_USE_CUDNN", ME_VARIABLE_MODELLED},
+        {"NVTE_FUSED_ATTN_BACKEND", ME_VARIABLE_NO_EFFECT},
+        {"NVTE_FLASH_ATTN_V3", ME_VARIABLE_NO_EFFECT},
         {"NVTE_NEVER_SEEN", ME_VARIABLE_NOT_MODELLED},
         {"CUBLASLT_WORKSPACE_SIZE", ME_VARIABLE_NOT_MODELLED},
         {"CUDA_MODULE_LOADING", ME_VARIABLE_NOT_MODELLED},
@@ -157,18 +159,58 @@ static void expect_settings(const me_te_settings *te,
     assert_int_equal(te->has_torch_softmax, wanted->has_torch_softmax);
     assert_int_equal(te->is_op_by_op, wanted->is_op_by_op);
     assert_int_equal(te->batches_exchanges, wanted->batches_exchanges);
+    assert_int_equal(te->has_cudnn_norm_forward,
+                     wanted->has_cudnn_norm_forward);
+    assert_int_equal(te->has_cudnn_norm_backward,
+                     wanted->has_cudnn_norm_backward);
+}
+
+/** What a variable, and a flag or NULL, tell Transformer Engine. */
+typedef struct told {
+    const char *variable;
+    const char *more;
+    me_te_settings te;
+    int32_t n_not_modelled;
+} told;
+
+static void expect_told(const told *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        me_diag diag = {.status = ME_OK};
+        int32_t n = 0;
+        const me_te_settings te =
+            settings_of(cases[i].variable, cases[i].more, &diag, &n);
+        assert_int_equal(diag.status, ME_OK);
+        assert_int_equal(n, cases[i].n_not_modelled);
+        expect_settings(&te, &cases[i].te);
+    }
+}
+
+/* Of 8 rows of 64 columns no backward of cuDNN's was measured. */
+static void test_environment_names__norms_are_cudnns(void **state)
+{
+    (void)state;
+    static const told cases[] = {
+        {"NVTE_NORM_FWD_USE_CUDNN=1",
+         NULL,
+         {.has_cudnn_norm_forward = true},
+         0},
+        {"NVTE_NORM_BWD_USE_CUDNN=0",
+         NULL,
+         {.has_cudnn_norm_backward = false},
+         0},
+        {"NVTE_NORM_BWD_USE_CUDNN=1",
+         NULL,
+         {.has_cudnn_norm_backward = true},
+         1},
+    };
+    expect_told(cases, COUNT_OF(cases));
 }
 
 static void test_environment_names__te_is_told(void **state)
 {
     (void)state;
-
-    static const struct {
-        const char *variable;
-        const char *more;
-        me_te_settings te;
-        int32_t n_not_modelled;
-    } cases[] = {
+    static const told cases[] = {
         {"A=1", NULL, {.is_deterministic = false}, 0},
         {"A=1", "--deterministic-mode", {.is_deterministic = true}, 0},
         {"NVTE_ALLOW_NONDETERMINISTIC_ALGO=0",
@@ -204,16 +246,7 @@ static void test_environment_names__te_is_told(void **state)
          1},
         {"NVTE_NEVER_SEEN=1", NULL, {.is_deterministic = false}, 1},
     };
-
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        me_diag diag = {.status = ME_OK};
-        int32_t n = 0;
-        const me_te_settings te =
-            settings_of(cases[i].variable, cases[i].more, &diag, &n);
-        assert_int_equal(diag.status, ME_OK);
-        assert_int_equal(n, cases[i].n_not_modelled);
-        expect_settings(&te, &cases[i].te);
-    }
+    expect_told(cases, COUNT_OF(cases));
 }
 
 static void test_environment_names__te_is_told_nonsense(void **state)
@@ -238,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_environment_names__nothing_is_passed_over),
         cmocka_unit_test(test_environment_names__attention_as_its_flag_says),
         cmocka_unit_test(test_environment_names__te_is_told),
+        cmocka_unit_test(test_environment_names__norms_are_cudnns),
         cmocka_unit_test(test_environment_names__te_is_told_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
