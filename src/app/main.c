@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/estimate_command.h"
 #include "base/heap.h"
+#include "base/input.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/outfile.h"
@@ -55,7 +56,9 @@ int main(int argc, char **argv)
         return fail(&diag);
     }
     me_outfile_guard_signals();
+    me_input_keep_texts();
     const int code = me_command_run(transport, argc, argv, &diag);
+    me_input_drop_texts();
     if (code != ME_EXIT_OK && code != ME_EXIT_DOES_NOT_FIT &&
         code != ME_EXIT_CANNOT_SAY && me_transport_rank(transport) == 0) {
         (void)fail(&diag);

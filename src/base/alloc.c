@@ -24,6 +24,8 @@ static _Thread_local uint64_t lost;
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above
 static _Thread_local const char *lost_name;
 
+static const char lost_file[] = "a file";
+
 enum {
     FIRST_ITEMS = 64
 };
@@ -42,6 +44,11 @@ void me_alloc_lose(const char *name)
 {
     lost++;
     lost_name = name;
+}
+
+void me_alloc_lose_file(void)
+{
+    me_alloc_lose(lost_file);
 }
 
 static void *granted(void *block, const char *name)
@@ -134,6 +141,13 @@ me_status me_alloc_check(uint64_t before, me_status status, me_diag *diag)
 {
     if (lost == before || status == ME_ERR_NOMEM) {
         return status;
+    }
+    if (lost_name == lost_file) { // whoever fails says why
+        return status != ME_OK
+                   ? status
+                   : me_fail(diag, ME_ERR_IO,
+                             "a file could not be read on the way: too few "
+                             "descriptors (ulimit -n), or its disk failed");
     }
     return me_fail(diag, ME_ERR_NOMEM, "no host memory for %s", lost_name);
 }

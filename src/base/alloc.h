@@ -68,6 +68,10 @@ uint64_t me_alloc_lost(void);
 /** A request that is refused elsewhere, such as by an arena's ceiling. Local. */
 void me_alloc_lose(const char *name);
 
+/** A file that is there could not be read, for want of descriptors or since its
+ *  disk failed, which is no answer about it. Counts with the requests. Local. */
+void me_alloc_lose_file(void);
+
 /**
  * No answer on a lost allocation: whoever is about to hand out a result asks
  * here, so that it does not matter whether everybody on the way has passed the
@@ -75,7 +79,8 @@ void me_alloc_lose(const char *name);
  *
  * @param before  me_alloc_lost() when the work began
  * @param status  what came of it
- * @return @p status; ME_ERR_NOMEM where a request has been lost since
+ * @return @p status; ME_ERR_NOMEM where a request has been lost since; ME_ERR_IO
+ *         where a file has and nothing else is wrong
  */
 me_status me_alloc_check(uint64_t before, me_status status,
                          me_diag *diag) ME_MUST_CHECK;

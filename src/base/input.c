@@ -2,6 +2,7 @@
 #include "base/input.h"
 
 #include "base/alloc.h"
+#include "base/kept_text.h"
 #include "base/log.h"
 #include "base/stand_in.h"
 
@@ -110,8 +111,19 @@ me_status me_input_check_output(const char *path, me_diag *diag)
     return ME_OK;
 }
 
+/** Whoever names a file may be wrong about it; all else is the machine's. */
+static bool is_about_file(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == EACCES ||
+           error == EPERM || error == ELOOP || error == ENAMETOOLONG ||
+           error == ENXIO || error == ENODEV || error == EINVAL;
+}
+
 static me_status fail_open(const char *path, me_diag *diag)
 {
+    if (!is_about_file(errno)) {
+        me_alloc_lose_file();
+    }
     return me_fail_at(diag, ME_ERR_IO, path, 0, "cannot open: %s",
                       strerror(errno));
 }
@@ -214,6 +226,7 @@ static me_status read_all(const char *path, FILE *file, size_t max_bytes,
         }
     }
     if (ferror(file)) {
+        me_alloc_lose_file();
         return me_fail_at(diag, ME_ERR_IO, path, 0, "cannot read: %s",
                           strerror(errno));
     }
@@ -223,19 +236,43 @@ static me_status read_all(const char *path, FILE *file, size_t max_bytes,
     return ME_OK;
 }
 
-me_status me_input_read(const char *path, size_t max_bytes, me_diag *diag,
-                        me_str *text_out)
+/** Of the file itself; its text is kept. */
+static me_status read_file(const char *path, const char *name, size_t max_bytes,
+                           me_diag *diag, me_str *text_out)
 {
     FILE *file = NULL;
+    const size_t before = text_out->length;
     me_status status = me_input_open(path, diag, &file);
     if (status != ME_OK) {
         return status;
     }
     status = read_all(path, file, max_bytes, diag, text_out);
     (void)fclose(file);
-    return status == ME_OK ? me_input_check_text(path, me_str_text(text_out),
-                                                 text_out->length, diag)
-                           : status;
+    if (status == ME_OK) {
+        status = me_input_check_text(path, me_str_text(text_out),
+                                     text_out->length, diag);
+    }
+    if (status == ME_OK && name != NULL) {
+        me_kept_text_add(name, me_str_text(text_out) + before,
+                         text_out->length - before);
+    }
+    return status;
+}
+
+me_status me_input_read(const char *path, size_t max_bytes, me_diag *diag,
+                        me_str *text_out)
+{
+    me_meaning meaning;
+    me_meaning_of(path, &meaning);
+    const bool is_file = meaning.bytes == NULL && meaning.path[0] != '\0';
+    if (!is_file || !me_kept_text_find(meaning.path, text_out)) {
+        return read_file(path, is_file ? meaning.path : NULL, max_bytes, diag,
+                         text_out);
+    }
+    return me_str_status(text_out) == ME_OK
+               ? ME_OK
+               : me_fail_at(diag, ME_ERR_NOMEM, path, 0,
+                            "no memory to read it");
 }
 
 size_t me_input_mark_bytes(const char *text, size_t length)

@@ -45,6 +45,15 @@ me_status me_input_open(const char *path, me_diag *diag,
 me_status me_input_read(const char *path, size_t max_bytes, me_diag *diag,
                         me_str *text_out) ME_MUST_CHECK;
 
+/** From now on, in this process, me_input_read() reads a file once and has the same
+ *  text ever after. For the program: a library's user may change files. Not while
+ *  another thread reads. Local. */
+void me_input_keep_texts(void);
+
+/** Files are read as they are again; gives back what was kept. Not while another
+ *  thread reads. Local. */
+void me_input_drop_texts(void);
+
 enum {
     ME_INPUT_APART_MAX = 4
 };

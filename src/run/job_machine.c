@@ -93,3 +93,15 @@ me_status me_machine_choose(me_config *config, me_diag *diag, me_job_card *job)
     job->machine.layout = job->layout;
     return status;
 }
+
+me_status me_job_files_check(const me_config *config, me_diag *diag)
+{
+    me_device_card card;
+    me_rates rates;
+    me_cluster machine;
+    const me_status status =
+        me_card_choose(config->device.name, diag, &card, &rates);
+    return status != ME_OK || config->machine.file[0] == '\0'
+               ? status
+               : read_machine(config, diag, &rates, &machine);
+}

@@ -22,4 +22,13 @@
 me_status me_machine_choose(me_config *config, me_diag *diag,
                             me_job_card *job) ME_MUST_CHECK;
 
+/**
+ * Can the card's file and the machine's be read? Asked of a job before others are
+ * made of it, so that what is wrong with them is not each one's. Local.
+ *
+ * @return as me_card_choose() and me_machine_choose()
+ */
+me_status me_job_files_check(const me_config *config,
+                             me_diag *diag) ME_MUST_CHECK;
+
 #endif /* MEMEST_RUN_JOB_MACHINE_H */

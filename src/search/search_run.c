@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "run/agree.h"
+#include "run/job_machine.h"
 #include "search/bound.h"
 #include "search/rules.h"
 #include "search/search_private.h"
@@ -404,7 +405,10 @@ me_status me_search_run_create(me_transport *transport,
     s->job = job;
     s->began = me_search_seconds();
     (void)snprintf(s->name, sizeof s->name, "%s", job->name);
-    status = search(s, diag);
+    status = me_transport_agree(transport, me_job_files_check(job, diag), diag);
+    if (status == ME_OK) {
+        status = search(s, diag);
+    }
     s->job = NULL;
     s->request = (me_search_request){.n_schedules = 0}; // the caller's
     if (status != ME_OK) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is opened: regular files alone, and nobody waits for a writer. */
+#include "base/alloc.h"
 #include "base/input.h"
 #include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,6 +102,59 @@ static void test_input__limit(void **state)
 
 /* Bytes stand in for files that are not there, by any spelling of their path; the
  * folders above them are there as well. */
+static void expect_read(const char *expected)
+{
+    me_str text = {0};
+    me_str_append(&text, "<");
+    assert_int_equal(me_input_read(path, 1 << 20, NULL, &text), ME_OK);
+    assert_string_equal(me_str_text(&text), expected);
+    me_str_fini(&text);
+}
+
+/* A command is about one text of a file, whatever becomes of the file. */
+static void test_input__reads_once(void **state)
+{
+    (void)state;
+    me_str text = {0};
+    me_input_keep_texts();
+    (void)unlink(path);
+    assert_int_equal(me_input_read(path, 1 << 20, NULL, &text), ME_ERR_IO);
+    me_str_fini(&text);
+    write_file("first", 5);
+    expect_read("<first");
+    write_file("other", 5);
+    expect_read("<first");
+    me_input_drop_texts();
+    expect_read("<other");
+    assert_int_equal(unlink(path), 0);
+}
+
+/* What is there and cannot be read is no answer about it. */
+static void test_input__lost_files(void **state)
+{
+    (void)state;
+    const uint64_t before = me_alloc_lost();
+    struct rlimit limits;
+    me_str text = {0};
+    me_diag diag = {.status = ME_OK};
+    write_file("first", 5);
+    assert_int_equal(me_input_read("no/where", 1 << 20, NULL, &text),
+                     ME_ERR_IO);
+    assert_int_equal(me_alloc_check(before, ME_OK, &diag), ME_OK);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limits), 0);
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = limits.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const me_status status = me_input_read(path, 1 << 20, NULL, &text);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limits), 0);
+    me_str_fini(&text);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(status, ME_ERR_IO);
+    assert_int_equal(me_alloc_check(before, ME_ERR_CONFIG, &diag),
+                     ME_ERR_CONFIG);
+    assert_int_equal(me_alloc_check(before, ME_OK, &diag), ME_ERR_IO);
+    assert_non_null(strstr(diag.text, "could not be read"));
+}
+
 static void test_input__stand_ins(void **state)
 {
     (void)state;
@@ -181,6 +236,8 @@ int main(void)
         cmocka_unit_test(test_input__no_pipe_or_folder),
         cmocka_unit_test(test_input__text),
         cmocka_unit_test(test_input__limit),
+        cmocka_unit_test(test_input__reads_once),
+        cmocka_unit_test(test_input__lost_files),
         cmocka_unit_test(test_input__stand_ins),
         cmocka_unit_test(test_input__enters_a_folder),
     };
