@@ -27,6 +27,7 @@ typedef struct me_vocabulary_said {
     me_vocabulary_source source;
     const char *type; /**< of the tokenizer */
     const char *from; /**< file or name */
+    bool is_decided;  /**< model.vocab_size was set from it */
 } me_vocabulary_said;
 
 struct me_config_private {

@@ -56,18 +56,47 @@ static bool is_counted(me_vocabulary_source source)
     return source == ME_VOCABULARY_COUNTED || source == ME_VOCABULARY_BARE;
 }
 
-/** Counted tokens are the job's; of others a flag knows better. */
+/** Is --vocab-size not what the tokenizer has? build_tokenizer() gives it to
+ *  TikTokenizer and to those without files alone; where nobody knows the
+ *  tokenizer, it is the better guess. */
+static bool goes_before_flag(const char *type, me_vocabulary_source source)
+{
+    return is_counted(source) ||
+           (source != ME_VOCABULARY_TAKEN && strcmp(type, "TikTokenizer") != 0);
+}
+
+/** The tokenizer's tokens are the job's, whatever the flag says. */
+static me_status set_tokens(me_config *config, const char *type,
+                            const me_vocabulary *vocabulary, me_diag *diag)
+{
+    char number[24];
+    const uint64_t said = config->model.vocab_size;
+    config->own->vocabulary.is_decided = true;
+    (void)snprintf(number, sizeof number, "%" PRIu64, vocabulary->tokens);
+    const me_status status =
+        me_config_set(config, "model.vocab_size", number, diag);
+    return status != ME_OK || said == 0 || said == vocabulary->tokens
+               ? status
+               : me_config_assume(config, diag,
+                                  "--vocab-size %" PRIu64 " has no effect "
+                                  "beside %s: Megatron-LM takes the "
+                                  "tokenizer's own; model.vocab_size (--set) "
+                                  "has one",
+                                  said, type);
+}
+
+/** Counted tokens are the job's, known ones in most cases; of others a flag knows
+ *  better. */
 static me_status decide(me_config *config, const char *type,
                         const me_vocabulary *vocabulary, me_diag *diag)
 {
-    char number[24];
-    if (is_counted(vocabulary->source) || config->model.vocab_size == 0) {
+    const bool has_flag = config->model.vocab_size != 0;
+    const bool is_first = goes_before_flag(type, vocabulary->source);
+    if (!has_flag || is_first) {
         const me_status status = keep(config, type, vocabulary, diag);
-        if (status != ME_OK || !is_counted(vocabulary->source)) {
-            return status;
-        }
-        (void)snprintf(number, sizeof number, "%" PRIu64, vocabulary->tokens);
-        return me_config_set(config, "model.vocab_size", number, diag);
+        return status == ME_OK && (is_counted(vocabulary->source) || has_flag)
+                   ? set_tokens(config, type, vocabulary, diag)
+                   : status;
     }
     return me_config_assume(config, diag,
                             "the vocabulary of %s has %" PRIu64 " tokens", type,
@@ -109,7 +138,7 @@ me_status me_vocabulary_note(me_config *config, me_diag *diag)
     const me_vocabulary_said *said = &config->own->vocabulary;
     char note[256];
     if (said->tokens == 0 || config->model.vocab_size != said->tokens ||
-        (!is_counted(said->source) &&
+        (!said->is_decided &&
          me_option_is_set(me_option_find("model.vocab_size"), config))) {
         return ME_OK; // somebody knows better
     }

@@ -315,7 +315,7 @@ static const char *const option_cases[][3] = {
     {"--context-parallel-size 8 --hierarchical-context-parallel-sizes 4 2",
      "parallel.context_heads", "0"},
     {"--tokenizer-type GPT2BPETokenizer --vocab-size 7", "model.vocab_size",
-     "7"},
+     "50257"},
     {"--no-rope-fusion", "train.apply_rope_fusion", "false"},
     {"--use-torch-fsdp2 --untie-embeddings-and-output-weights "
      "--torch-fsdp2-no-reshard-after-forward",

@@ -244,6 +244,41 @@ static void test_tokenizer__gpt2_has_a_known_size(void **state)
     }
 }
 
+/* build_tokenizer() hands --vocab-size to TikTokenizer and those without files
+ * alone: of a tokenizer that is known it changes nothing. */
+static void test_tokenizer__known_tokens_go_before_a_flag(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *type;
+        const char *model;
+        uint64_t tokens;
+    } known[] = {
+        {"HuggingFaceTokenizer", "meta-llama/Llama-3.1-8B", 128256},
+        {"HuggingFaceTokenizer", "Qwen/Qwen2.5-7B", 151665},
+        {"HuggingFaceTokenizer", "nobody/knows-this", 4000},
+        {"GPT2BPETokenizer", "x", 50257},
+        {"NullTokenizer", "x", 4000},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const char *const words[] = {"--tokenizer-type",  known[i].type,
+                                     "--tokenizer-model", known[i].model,
+                                     "--vocab-size",      "4000"};
+        me_config *config = job(words, 6, ME_OK);
+        assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+        assert_int_equal(config->model.vocab_size, known[i].tokens);
+        me_config_destroy(config);
+        config = job(words, 6, ME_OK);
+        assert_int_equal(me_config_set(config, "model.vocab_size", "300", NULL),
+                         ME_OK);
+        assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+        assert_int_equal(config->model.vocab_size, 300);
+        me_config_destroy(config);
+    }
+}
+
 /* A size that nothing tells is not modelled, until somebody gives it; a copy of
  * the job knows as much. */
 static void test_tokenizer__a_size_that_is_taken_is_said(void **state)
@@ -279,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_tokenizer__refuses_what_is_none),
         cmocka_unit_test(test_tokenizer__its_file_decides),
         cmocka_unit_test(test_tokenizer__gpt2_has_a_known_size),
+        cmocka_unit_test(test_tokenizer__known_tokens_go_before_a_flag),
         cmocka_unit_test(test_tokenizer__a_size_that_is_taken_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
