@@ -134,13 +134,39 @@ static void take_pool(const me_host_pool *pool, me_rank_counts *counts)
                            : 0;
 }
 
+/** Where -n says the ranks, hosts say how many of them a node has: mpirun fills
+ *  one's slots after the other's. What cannot be read changes no number. */
+static void fill_hosts(const me_launch_hosts *hosts, me_host_pool *pool,
+                       me_rank_counts *counts)
+{
+    me_diag why = {.status = ME_OK};
+    const bool is_read =
+        hosts->n_lists > 0
+            ? hosts->file == NULL && read_lists(hosts, pool)
+            : hosts->file != NULL && !hosts->is_hydra &&
+                  me_host_pool_read(pool, hosts->file, &why) == ME_OK;
+    if (!is_read || counts->per_node != 0 || hosts->placing != NULL ||
+        hosts->resource != NULL || find_unsaid(pool) != NULL ||
+        pool->count == 0) {
+        return;
+    }
+    const uint64_t each = me_host_pool_slots_each(pool);
+    if (counts->ranks <= me_host_pool_slots(pool) && counts->ranks >= each) {
+        counts->per_node = each;
+    }
+}
+
 me_status me_mpirun_settle(const me_launch_hosts *hosts, uint64_t nodes_here,
                            me_rank_counts *counts, me_config *config,
                            me_diag *diag)
 {
     me_host_pool pool = {.arena = config->own->text};
     const bool is_batch = hosts->batch_file != NULL && hosts->n_lists == 0;
-    if (!counts->is_used || counts->ranks != 0) {
+    if (!counts->is_used) {
+        return ME_OK;
+    }
+    if (counts->ranks != 0) {
+        fill_hosts(hosts, &pool, counts);
         return ME_OK;
     }
     if (hosts->placing != NULL) {

@@ -217,3 +217,25 @@ me_status me_srun_say_tasks(me_launch_ranks *ranks, me_config *config,
                                   (unsigned long long)tasks,
                                   (unsigned long long)r->slurm.ranks);
 }
+
+/** Ranks of a node where nodes share them alike; 0: nobody says so. */
+static uint64_t evenly(const me_rank_counts *said)
+{
+    return said->nodes > 1 && said->per_node == 0 &&
+                   said->ranks % said->nodes == 0
+               ? said->ranks / said->nodes
+               : 0;
+}
+
+uint64_t me_shared_ranks(const me_launch_ranks *r)
+{
+    const me_rank_counts step = me_srun_step(r);
+    if (r->torchrun.is_used || r->environment.ranks != 0) {
+        return 0;
+    }
+    if (r->mpirun.is_used) {
+        const uint64_t own = evenly(&r->mpirun);
+        return own != 0 ? own : evenly(&r->slurm);
+    }
+    return r->srun.is_used ? evenly(&step) : 0;
+}

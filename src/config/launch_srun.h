@@ -35,4 +35,14 @@ me_status me_srun_settle_step(me_launch_ranks *ranks, me_config *config,
 me_status me_srun_say_tasks(me_launch_ranks *ranks, me_config *config,
                             me_diag *diag) ME_MUST_CHECK;
 
+/**
+ * Ranks of a node, by numbers of ranks and nodes alone. Slurm deals tasks out to
+ * the nodes of a step in turn to see how many each one gets (_task_layout_block()
+ * of slurm_step_layout.c), Flux as well; mpirun fills the slots that Slurm's tasks
+ * are. Local.
+ *
+ * @return 0: nobody says so, or nodes have not as many each
+ */
+uint64_t me_shared_ranks(const me_launch_ranks *ranks);
+
 #endif /* MEMEST_CONFIG_LAUNCH_SRUN_H */

@@ -73,6 +73,26 @@ static void check(const char *command, const char *text, int32_t ranks,
     me_config_destroy(config);
 }
 
+/* Slurm's _task_layout_block() deals a step's tasks out to its nodes in turn;
+ * mpirun fills the slots of a host. */
+static void test_hosts__ranks_of_a_node(void **state)
+{
+    (void)state;
+    static const char even[] = "a slots=4\nb slots=4\n";
+    check("srun -N2 -n8 python pretrain_gpt.py", "", 8, 4);
+    check("srun -N4 -n16 --gres=gpu:8 python pretrain_gpt.py", "", 16, 4);
+    check("SLURM_NNODES=2 SLURM_NTASKS=8 srun python pretrain_gpt.py", "", 8,
+          4);
+    check("flux run -N2 -n8 python pretrain_gpt.py", "", 8, 4);
+    check("mpirun -n 8 --host a:4,b:4 python pretrain_gpt.py", "", 8, 4);
+    check("mpirun -n 8 --hostfile % python pretrain_gpt.py", even, 8, 4);
+    check("mpirun -n 6 --hostfile % python pretrain_gpt.py", even, 6, 4);
+    check("mpirun -n 12 --hostfile % python pretrain_gpt.py", hosts, 12, 8);
+    check("srun -N3 -n8 python pretrain_gpt.py", "", 8, 8);
+    check("srun -N2 -n2 torchrun --nnodes 2 --nproc-per-node 2 pretrain_gpt.py",
+          "", 4, 2);
+}
+
 /* deepspeed/launcher/runner.py. */
 static void test_hosts__deepspeed(void **state)
 {
@@ -357,6 +377,7 @@ int main(void)
 {
     assert_int_equal(setenv("HF_HOME", "/nonexistent", 1), 0);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hosts__ranks_of_a_node),
         cmocka_unit_test(test_hosts__deepspeed),
         cmocka_unit_test(test_hosts__accelerate),
         cmocka_unit_test(test_hosts__default_of_accelerate),
