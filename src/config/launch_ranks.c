@@ -358,13 +358,17 @@ static me_status settle_gpus_per_node(me_launch_ranks *r, me_config *config,
 {
     const me_rank_counts step = me_srun_step(r);
     const bool is_limit = step.nodes * r->srun.per_node < step.ranks;
+    const uint64_t shared = me_shared_ranks(r);
     const uint64_t candidates[] = {
         r->torchrun.per_node,
         r->mpirun.per_node,
         is_limit && step.nodes != 0 ? 0 : r->srun.per_node,
-        me_shared_ranks(r),
+        shared,
         r->gpus.count,
         r->slurm.per_node};
+    if (shared == 1) { // any other 1 says nothing of a node
+        return set_number(config, "device.gpus_per_node", shared, diag);
+    }
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
         if (candidates[i] > 1) {
             return set_number(config, "device.gpus_per_node", candidates[i],

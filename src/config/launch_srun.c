@@ -227,15 +227,23 @@ static uint64_t evenly(const me_rank_counts *said)
                : 0;
 }
 
+/** One rank on each of several nodes, where the launcher says so. */
+static bool is_one_each(const me_rank_counts *said)
+{
+    return said->per_node == 1 && me_rank_counts_ranks(said) > 1 &&
+           (said->nodes == 0 || said->nodes == me_rank_counts_ranks(said));
+}
+
 uint64_t me_shared_ranks(const me_launch_ranks *r)
 {
     const me_rank_counts step = me_srun_step(r);
-    if (r->torchrun.is_used || r->environment.ranks != 0) {
+    if (r->torchrun.is_used) {
+        return is_one_each(&r->torchrun) ? 1 : 0;
+    }
+    if (r->environment.ranks != 0 || (!r->mpirun.is_used && !r->srun.is_used)) {
         return 0;
     }
-    if (r->mpirun.is_used) {
-        const uint64_t own = evenly(&r->mpirun);
-        return own != 0 ? own : evenly(&r->slurm);
-    }
-    return r->srun.is_used ? evenly(&step) : 0;
+    const me_rank_counts *said = r->mpirun.is_used ? &r->mpirun : &step;
+    const uint64_t own = is_one_each(said) ? 1 : evenly(said);
+    return own != 0 || !r->mpirun.is_used ? own : evenly(&r->slurm);
 }

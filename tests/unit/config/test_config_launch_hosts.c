@@ -89,6 +89,14 @@ static void test_hosts__ranks_of_a_node(void **state)
     check("mpirun -n 6 --hostfile % python pretrain_gpt.py", even, 6, 4);
     check("mpirun -n 12 --hostfile % python pretrain_gpt.py", hosts, 12, 8);
     check("srun -N3 -n8 python pretrain_gpt.py", "", 8, 8);
+    check("srun -N8 -n8 python pretrain_gpt.py", "", 8, 1);
+    check("srun -N8 --ntasks-per-node=1 python pretrain_gpt.py", "", 8, 1);
+    check("mpirun -n 8 -N 1 python pretrain_gpt.py", "", 8, 1);
+    check("torchrun --nnodes 8 --nproc-per-node 1 pretrain_gpt.py", "", 8, 1);
+    check("torchrun --nproc-per-node 1 pretrain_gpt.py", "", 1, 8);
+    check("SLURM_NTASKS_PER_NODE=1 SLURM_NNODES=2 srun torchrun --nnodes 2 "
+          "--nproc-per-node 4 pretrain_gpt.py",
+          "", 8, 4);
     check("srun -N2 -n2 torchrun --nnodes 2 --nproc-per-node 2 pretrain_gpt.py",
           "", 4, 2);
 }
@@ -233,7 +241,7 @@ static void test_hosts__mpirun(void **state)
     check("mpirun --hostfile % python pretrain_gpt.py", "a slots = 2\nb\nb\n",
           4, 2);
     check("mpiexec.hydra -f % python pretrain_gpt.py", "a:4\nb:4\n", 8, 4);
-    check("mpiexec.hydra -f % python pretrain_gpt.py", "a\nb\n", 2, 8);
+    check("mpiexec.hydra -f % python pretrain_gpt.py", "a\nb\n", 2, 1);
     check("PBS_NODEFILE=% mpirun python pretrain_gpt.py", "a\na\nb\n", 3, 8);
 }
 
