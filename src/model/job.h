@@ -288,8 +288,14 @@ typedef struct me_train_config {
     me_cuda_graph cuda_graph_impl;
     int32_t cuda_graph_warmup_steps; /**< before a capture */
     char cuda_graph_modules[64];     /**< of a layer; "": all */
-    bool cuda_graph_attention;       /**< derived: attention is captured */
-    bool cuda_graph_mlp;             /**< derived: what comes after it is */
+    /** Derived, what of a layer is captured; by Megatron-LM itself all of it.
+     *  @{ */
+    bool cuda_graph_attention;
+    bool cuda_graph_mlp;     /**< what comes after it in a dense layer */
+    bool cuda_graph_experts; /**< and in one with experts */
+    bool cuda_graph_router;  /**< of that the norm, shared experts and router */
+    bool cuda_graph_preprocess; /**< and what sorts tokens for their way */
+    /** @} */
 } me_train_config;
 
 /** FP8 of Transformer Engine's linear layers; the rest stays in params_dtype. */

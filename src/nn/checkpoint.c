@@ -139,7 +139,9 @@ struct me_output_checkpoint {
                                              again */
     me_tensor *leaves[ME_CHECKPOINT_INPUTS]; /**< inputs of the second run */
     me_tensor *again[ME_MAX_OUTPUTS];        /**< its outputs */
-    me_prehook hook; /**< on what the discarded outputs went into */
+    me_prehook hooks[ME_MAX_OUTPUTS]; /**< on what the discarded outputs went
+                                           into */
+    uint32_t n_hooks;
 };
 
 /** Outputs of a section are variables of the running frame. */
@@ -175,6 +177,7 @@ static void run_again(void *self, me_engine *e, me_tensor *const *gy)
     }
     me_launch_host(e, ME_HOST_CHECKPOINT);
     const me_context before = me_context_recompute(e);
+    me_mempool_set(e, c->node->mempool); // a replayed graph recomputes within
     me_tensor *again[ME_MAX_OUTPUTS] = {NULL};
     run_section(c->section, c->leaves, again);
     me_context_restore(e, before);
@@ -284,14 +287,17 @@ me_tensor *me_checkpoint_output(me_nn *nn, const me_section *section,
 
 void me_checkpoint_discard(me_output_checkpoint *checkpoint, me_tensor *hooked)
 {
-    if (checkpoint == NULL) {
+    me_output_checkpoint *c = checkpoint;
+    if (c == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < checkpoint->n_outputs; i++) {
-        me_storage_free(checkpoint->section->nn->e, checkpoint->outputs[i]);
+    for (uint32_t i = 0; c->n_hooks == 0 && i < c->n_outputs; i++) {
+        me_storage_free(c->section->nn->e, c->outputs[i]);
     }
-    checkpoint->hook = (me_prehook){.run = run_again, .self = checkpoint};
+    ME_ASSERT(c->n_hooks < ME_MAX_OUTPUTS);
+    me_prehook *hook = &c->hooks[c->n_hooks++];
+    *hook = (me_prehook){.run = run_again, .self = c};
     if (hooked->grad_fn != NULL) {
-        me_prehook_add(hooked->grad_fn, &checkpoint->hook);
+        me_prehook_add(hooked->grad_fn, hook);
     }
 }

@@ -130,7 +130,7 @@ static void take_grad(me_engine *e, me_tensor *leaf, bool tells)
         return;
     }
     me_categorize(e, leaf->grad, ME_CATEGORY_GRADIENT);
-    if (tells && e->tape.on_grad != NULL) {
+    if (tells && e->tape.on_grad != NULL && !e->tape.is_quiet) {
         e->tape.on_grad(e->tape.on_grad_self, e, leaf);
     }
 }
@@ -470,6 +470,11 @@ void me_tape_on_grad(me_engine *e,
 {
     e->tape.on_grad = on_grad;
     e->tape.on_grad_self = self;
+}
+
+void me_tape_be_quiet(me_engine *e, bool is_quiet)
+{
+    e->tape.is_quiet = is_quiet;
 }
 
 void me_tape_at_end(me_engine *e, void (*on_end)(void *self, me_engine *engine),

@@ -134,6 +134,7 @@ typedef struct me_tape {
     me_wide *free_wides;
     void (*on_grad)(void *self, me_engine *e, me_tensor *parameter);
     void *on_grad_self;
+    bool is_quiet; /**< on_grad is not told */
     me_tensor *(*sum_to)(me_engine *e, me_tensor *gradient,
                          const me_shape *shape);
     void (*on_end)(void *self, me_engine *e); /**< NULL: none */
@@ -261,6 +262,10 @@ void me_tape_on_grad(me_engine *e,
                      void (*on_grad)(void *self, me_engine *e,
                                      me_tensor *parameter),
                      void *self);
+
+/** Whether what me_tape_on_grad() set is told of nothing for now: who asked for
+ *  gradients takes those of a backward inside of his as well. */
+void me_tape_be_quiet(me_engine *e, bool is_quiet);
 
 /** What runs once the backward that runs has ended (queue_callback()); one at a
  *  time. */

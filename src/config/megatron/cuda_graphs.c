@@ -93,6 +93,13 @@ static me_status check_experts(const me_config *config, me_diag *diag)
         {moe && !(has_capacity && m->pad_to_capacity),
          "moe needs moe.pad_to_capacity = true "
          "(--moe-pad-expert-input-to-capacity)"},
+        {is_local && (router || before) &&
+             !(has_capacity && m->pad_to_capacity) &&
+             m->token_dispatcher == ME_DISPATCHER_ALL_TO_ALL,
+         "moe_router and moe_preprocess with train.cuda_graph_impl = local: "
+         "Megatron-LM itself stops, since the copy of token counts is awaited "
+         "that was captured (cudaErrorCapturedEvent); transformer_engine has "
+         "them"},
         {before && has_capacity && !m->pad_to_capacity &&
              m->token_dispatcher == ME_DISPATCHER_ALL_TO_ALL,
          "moe_preprocess with moe.capacity_factor needs moe.pad_to_capacity = "

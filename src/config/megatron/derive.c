@@ -349,7 +349,16 @@ static void derive_graphs(me_config *config)
                          strcmp(t->cuda_graph_modules, "full") != 0;
     t->cuda_graph_attention = !is_part || me_config_captures(config, "attn");
     t->cuda_graph_mlp = !is_part || me_config_captures(config, "mlp");
-    if (!t->cuda_graph_attention && !t->cuda_graph_mlp) {
+    t->cuda_graph_experts = !is_part || me_config_captures(config, "moe");
+    // Of other dispatchers and of shared experts that overlap: a note.
+    t->cuda_graph_router = is_part &&
+                           me_config_captures(config, "moe_router") &&
+                           !config->moe.shared_expert_overlap;
+    t->cuda_graph_preprocess =
+        t->cuda_graph_router && me_config_captures(config, "moe_preprocess") &&
+        config->moe.token_dispatcher == ME_DISPATCHER_ALL_TO_ALL;
+    if (!t->cuda_graph_attention && !t->cuda_graph_mlp &&
+        !t->cuda_graph_experts && !t->cuda_graph_router) {
         t->cuda_graph_impl = ME_CUDA_GRAPH_NONE; // of other parts: a note
     }
 }

@@ -157,26 +157,33 @@ static bool has_graphs_of_layers(const me_config *config)
            config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE;
 }
 
-/** "moe_router" and its like; "full_iteration" is another implementation. */
+/** "full_iteration" is another implementation. */
 static bool has_graphs_of_parts(const me_config *config)
 {
     const char *modules = config->train.cuda_graph_modules;
-    return strstr(modules, "moe") != NULL || strstr(modules, "mamba") != NULL ||
-           strstr(modules, "full_") != NULL;
+    return strstr(modules, "mamba") != NULL || strstr(modules, "full_") != NULL;
 }
 
-/** Dropless experts copy their counts to the host, which ends a capture; parts of
- *  such layers are captured by another manager. */
+/** Whole layers whose experts drop nothing copy their counts to the host, which
+ *  ends a capture. Up to preprocess() other dispatchers, and shared experts beside
+ *  them, hand out other tensors. Megatron-LM itself captures a part of such layers
+ *  in pieces, or nothing. */
 static bool has_graphs_of_experts(const me_config *config)
 {
-    return has_graphs_of_layers(config) && config->moe.num_experts > 0 &&
-           config->train.cuda_graph_mlp;
-}
-
-static bool has_graphs_of_mtp(const me_config *config)
-{
-    return config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE &&
-           config->model.mtp_num_layers > 0;
+    const me_moe_options *m = &config->moe;
+    const me_train_config *t = &config->train;
+    const bool pads = m->has_capacity && m->pad_to_capacity;
+    const bool is_local_part = t->cuda_graph_impl == ME_CUDA_GRAPH_LOCAL &&
+                               t->cuda_graph_modules[0] != '\0' &&
+                               !me_config_captures(config, "moe") &&
+                               !me_config_captures(config, "full");
+    const bool router = me_config_captures(config, "moe_router");
+    const bool sorts = me_config_captures(config, "moe_preprocess");
+    const bool is_whole =
+        has_graphs_of_layers(config) && t->cuda_graph_experts && !pads;
+    return m->num_experts > 0 &&
+           (is_local_part || is_whole || (router && !t->cuda_graph_router) ||
+            (sorts && !t->cuda_graph_preprocess));
 }
 
 /** What a weight's gradient is put into while a layer is warmed up. */
@@ -221,13 +228,12 @@ static const struct {
     {"train.cuda_graph_impl", "--cuda-graph-impl", has_full_graph,
      "a CUDA graph of whole iterations; none is estimated", ME_EITHER(ANY)},
     {"train.cuda_graph_modules", "--cuda-graph-modules", has_graphs_of_parts,
-     "CUDA graphs of parts of layers with experts; without those parts is "
-     "estimated",
+     "CUDA graphs of other parts of layers; without those parts is estimated",
      ME_EITHER(ANY)},
-    {"train.cuda_graph_impl", "--cuda-graph-impl", has_graphs_of_mtp,
-     "CUDA graphs of multi-token prediction's layers", ME_HIGHER(SOME)},
     {"train.cuda_graph_impl", "--cuda-graph-impl", has_graphs_of_experts,
-     "CUDA graphs of layers with experts; as of dense layers is estimated",
+     "CUDA graphs of layers with experts that pad nothing to a capacity, or "
+     "whose dispatcher is another than all-to-all; as if they were captured "
+     "as others are",
      ME_EITHER(ANY)},
     {"train.cuda_graph_impl", "--cuda-graph-impl", has_graphs_in_fp8,
      "a weight's size of scratch while layers in FP8 are captured",

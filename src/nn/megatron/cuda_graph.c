@@ -132,7 +132,9 @@ static me_tensor *run_recorded(me_graph_module *graph, me_tensor *const *inputs)
     me_graph_runner *r =
         graph->first != NULL ? graph->first : add_runner(graph, inputs);
     const me_frame frame = me_enter(e);
-    me_tensor *y = graph->run(nn, graph->self, inputs);
+    me_graph_outputs outputs;
+    graph->run(nn, graph->self, inputs, &outputs);
+    me_tensor *y = outputs.items[0];
     if (r == NULL || !me_engine_is_ok(e)) {
         return me_leave(e, frame, y);
     }
@@ -172,25 +174,69 @@ static void input_backward(me_engine *e, me_node *node, me_tensor *const *gy,
 static const me_op input_op =
     ME_NODE("_CudagraphReplayNodeBackward", input_backward);
 
-/** So is the gradient of what goes out. */
+/** materialize_grads: zeros for outputs to which no gradient has come, counts and
+ *  maps included, outside of the graph's pool. The function's tuple of gradients
+ *  goes last item first. */
+static void make_zeros(me_engine *e, const me_graph_module *graph)
+{
+    me_tensor *zeros[ME_GRAPH_OUTPUTS];
+    for (uint32_t i = 0; i < graph->n_unread; i++) {
+        zeros[i] = me_empty(e, "zeros", ME_DTYPE_UINT8,
+                            ME_SHAPE(graph->unread_bytes[i]));
+    }
+    for (uint32_t i = graph->n_unread; i-- > 0;) {
+        me_drop(e, zeros[i]);
+    }
+}
+
+/** So are the gradients of what goes out. */
 static void output_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                             me_tensor **gx)
 {
-    (void)node;
-    gx[0] = gy[0];
-    if (!is_replayed(gy[0])) {
-        const uint8_t mempool = me_mempool_set(e, ME_MEMPOOL_REPLAY);
-        gx[0] = copy(e, gy[0]);
-        me_mempool_set(e, mempool);
+    make_zeros(e, node->data.context);
+    const uint8_t mempool = me_mempool_set(e, ME_MEMPOOL_REPLAY);
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        gx[i] = gy[i] == NULL || is_replayed(gy[i]) ? gy[i] : copy(e, gy[i]);
     }
+    me_mempool_set(e, mempool);
 }
 
 static const me_op output_op =
     ME_NODE("_CudagraphReplayNodeBackward", output_backward);
 
+/** What goes out: one function's outputs, so that its backward waits for all
+ *  their gradients. */
+static void connect_outputs(me_graph_module *graph, me_graph_outputs *outputs)
+{
+    me_engine *e = graph->nn->e;
+    me_tensor *inputs[ME_GRAPH_GRADS];
+    uint32_t places[ME_GRAPH_GRADS];
+    uint32_t n = 0;
+    graph->n_unread = 0;
+    for (uint32_t i = 0; i < outputs->count; i++) {
+        me_tensor *y = outputs->items[i];
+        if (y->grad_fn == NULL || y == outputs->unread) {
+            graph->unread_bytes[graph->n_unread++] = me_bytes(y);
+        } else if (n < ME_GRAPH_GRADS) {
+            places[n] = i;
+            inputs[n++] = y;
+        }
+    }
+    me_node *node = me_record(e, &output_op, n, inputs);
+    if (node != NULL) {
+        node->data.context = graph;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        me_tensor *y = inputs[i];
+        outputs->items[places[i]] =
+            me_output(e, node, me_alias(e, y, y->shape, y->strides));
+    }
+}
+
 /** _CudagraphReplayNode, and Graphed of Transformer Engine: what sums gradients
  *  of its output is no part of the graph. */
-static me_tensor *replay(me_graph_module *graph, me_tensor *const *given)
+static void replay(me_graph_module *graph, me_tensor *const *given,
+                   me_graph_outputs *outputs_out)
 {
     me_engine *e = graph->nn->e;
     me_tensor *inputs[ME_GRAPH_INPUTS];
@@ -204,30 +250,54 @@ static me_tensor *replay(me_graph_module *graph, me_tensor *const *given)
                                                    given[0]->strides)
                                         : copy(e, given[0]));
     const uint8_t stream = me_stream_set(e, ME_STREAM_CAPTURE);
-    me_tensor *y = graph->run(graph->nn, graph->self, inputs);
+    graph->run(graph->nn, graph->self, inputs, outputs_out);
     me_stream_set(e, stream);
     me_mempool_set(e, mempool);
     if (me_engine_is_ok(e)) {
-        me_node *of_output = me_record1(e, &output_op, y);
-        y = me_output(e, of_output, me_alias(e, y, y->shape, y->strides));
+        connect_outputs(graph, outputs_out);
     }
-    return me_leave(e, frame, y);
+    me_leave_with(e, frame, outputs_out->count, outputs_out->items);
 }
 
-me_tensor *me_graph_module_forward(me_graph_module *graph,
-                                   me_tensor *const inputs[ME_GRAPH_INPUTS])
+void me_graph_module_forward(me_graph_module *graph,
+                             me_tensor *const inputs[ME_GRAPH_INPUTS],
+                             me_graph_outputs *outputs_out)
 {
     me_nn *nn = graph->nn;
     const bool is_te = nn->config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE;
+    *outputs_out = (me_graph_outputs){.count = 0};
+    if (!nn->graphs->is_created && is_te) {
+        graph->run(nn, graph->self, inputs, outputs_out);
+        return;
+    }
     if (!nn->graphs->is_created) {
-        return is_te ? graph->run(nn, graph->self, inputs)
-                     : run_recorded(graph, inputs);
+        outputs_out->items[outputs_out->count++] = run_recorded(graph, inputs);
+        return;
     }
     const me_frame frame = me_enter(nn->e);
     if (is_te && graph->takes_mask && inputs[1] == NULL) {
         (void)me_graph_mask(nn, "zeros"); // get_zero_attention_mask()
     }
-    return me_leave(nn->e, frame, replay(graph, inputs));
+    replay(graph, inputs, outputs_out);
+    me_leave_with(nn->e, frame, outputs_out->count, outputs_out->items);
+}
+
+void me_graph_outputs_retain(const me_graph_outputs *outputs,
+                             me_graph_outputs *kept_out)
+{
+    *kept_out = *outputs;
+    for (uint32_t i = 0; i < outputs->count; i++) {
+        kept_out->items[i] =
+            outputs->items[i] == NULL ? NULL : me_retain(outputs->items[i]);
+    }
+}
+
+void me_graph_outputs_clear(me_engine *e, me_graph_outputs *outputs)
+{
+    for (uint32_t i = 0; i < outputs->count; i++) {
+        me_clear(e, &outputs->items[i]);
+    }
+    outputs->count = 0;
 }
 
 me_tensor *me_graph_mask(const me_nn *nn, const char *op)
@@ -240,10 +310,11 @@ me_tensor *me_graph_mask(const me_nn *nn, const char *op)
 
 static void fini_runner(me_engine *e, me_graph_runner *r)
 {
+    me_clear(e, &r->module->residual);
     for (int i = 0; i < ME_GRAPH_INPUTS; i++) {
         me_clear(e, &r->inputs[i]);
     }
-    me_clear(e, &r->output);
+    me_graph_outputs_clear(e, &r->outputs);
     me_clear(e, &r->output_grad);
     for (uint32_t i = 0; i < r->n_made; i++) {
         me_clear(e, &r->made[i]);
@@ -262,7 +333,9 @@ void me_cuda_graphs_fini(me_engine *e, me_cuda_graphs *graphs)
         me_clear(e, &graphs->seeds[i]);
     }
     me_clear(e, &graphs->skips_fp8_update);
-    me_clear(e, &graphs->output_grad);
+    for (uint32_t i = 0; i < graphs->n_output_grads; i++) {
+        me_graph_outputs_clear(e, &graphs->output_grads[i]);
+    }
     me_free(graphs->records);
     me_free(graphs->shared);
 }

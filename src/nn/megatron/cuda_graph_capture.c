@@ -57,7 +57,8 @@ static void make_inputs(me_graph_runner *r)
         const me_graph_input *spec = &r->specs[i];
         const me_graph_shared *s = shared_of(nn->graphs, spec);
         if (i == 0 && r->producer != NULL) {
-            r->inputs[i] = strong_reference(e, r->producer->output, spec);
+            r->inputs[i] =
+                strong_reference(e, r->producer->outputs.items[0], spec);
         } else if (s != NULL) {
             r->inputs[i] = strong_reference(e, s->buffer, spec);
         } else if (spec->is_there) {
@@ -67,7 +68,8 @@ static void make_inputs(me_graph_runner *r)
     }
 }
 
-me_tensor *me_graph_run_module(me_graph_runner *r, me_tensor *const *inputs)
+void me_graph_run_module(me_graph_runner *r, me_tensor *const *inputs,
+                         me_graph_outputs *outputs_out)
 {
     me_graph_module *graph = r->module;
     me_engine *e = graph->nn->e;
@@ -76,28 +78,49 @@ me_tensor *me_graph_run_module(me_graph_runner *r, me_tensor *const *inputs)
     me_module_enter(e, graph->module);
     const me_fp8_state before =
         me_fp8_enter(graph->nn, ME_FP8_CONTEXT_ANY, graph->number);
-    me_tensor *y = graph->run(graph->nn, graph->self, inputs);
+    graph->run(graph->nn, graph->self, inputs, outputs_out);
     me_fp8_exit(graph->nn, &before);
     me_module_leave(e);
     me_category_set(e, category);
     me_phase_set(e, phase);
-    return y;
 }
 
-void me_graph_run_grad(me_engine *e, const me_tensor *y, me_tensor *gradient,
+me_graph_outputs me_graph_roots(const me_graph_outputs *outputs)
+{
+    me_graph_outputs roots = {.count = 0};
+    for (uint32_t i = 0; i < outputs->count; i++) {
+        if (outputs->items[i] != NULL && outputs->items[i]->requires_grad) {
+            roots.items[roots.count++] = outputs->items[i];
+        }
+    }
+    return roots;
+}
+
+void me_graph_run_grad(me_engine *e, const me_graph_outputs *roots,
+                       const me_graph_outputs *gradients,
                        me_node *const *leaves, uint32_t n_leaves,
                        me_tensor **gradients_out)
 {
-    const me_edge root = {y->grad_fn, y->output_nr};
+    me_edge edges[ME_GRAPH_OUTPUTS];
+    me_node *held[ME_GRAPH_OUTPUTS] = {NULL};
+    for (uint32_t i = 0; i < roots->count; i++) {
+        me_tensor *y = roots->items[i];
+        held[i] = y->grad_fn == NULL ? me_leaf_accumulator(e, y) : NULL;
+        edges[i] = held[i] == NULL ? (me_edge){y->grad_fn, y->output_nr}
+                                   : (me_edge){held[i], 0};
+    }
     me_autograd_grad(e, &(me_grad_request){
-                            .n_roots = 1,
-                            .roots = &root,
-                            .gradients = &gradient,
+                            .n_roots = roots->count,
+                            .roots = edges,
+                            .gradients = gradients->items,
                             .n_inputs = n_leaves,
                             .inputs = leaves,
                             .gradients_out = gradients_out,
                             .makes_all = true,
                         });
+    for (uint32_t i = 0; i < roots->count; i++) {
+        me_node_release(e, held[i]);
+    }
 }
 
 /** Tensors of a warm-up that live to the next one's forward. */
@@ -117,7 +140,9 @@ static void run_warm_up(me_graph_runner *r, warm_up *last)
             now.inputs[i]->requires_grad = r->inputs[i]->requires_grad;
         }
     }
-    now.output = me_graph_run_module(r, now.inputs);
+    me_graph_outputs outputs;
+    me_graph_run_module(r, now.inputs, &outputs);
+    now.output = outputs.items[0];
     if (last->output != NULL) {
         me_drop(e, last->output);
     }
@@ -134,8 +159,9 @@ static void run_warm_up(me_graph_runner *r, warm_up *last)
     me_node *leaf = me_leaf_accumulator(e, now.inputs[0]);
     me_tensor *gradient = me_empty_like(e, "zeros_like", now.output);
     me_tensor *made = NULL;
-    me_graph_run_grad(e, now.output, gradient, &leaf, leaf == NULL ? 0 : 1,
-                      &made);
+    me_graph_run_grad(e, &outputs,
+                      &(me_graph_outputs){.items = {gradient}, .count = 1},
+                      &leaf, leaf == NULL ? 0 : 1, &made);
     me_node_release(e, leaf);
     me_drop(e, gradient);
     me_release(e, made);
@@ -238,9 +264,11 @@ static void create_forward(me_graph_runner *r)
     }
     register_generators(nn, TRACKED_SEEDS, SEEDS);
     const me_context before = me_graph_begin_capture(r->module->nn);
-    r->output = me_retain(me_graph_run_module(r, r->inputs));
+    me_graph_outputs outputs;
+    me_graph_run_module(r, r->inputs, &outputs);
+    me_graph_outputs_retain(&outputs, &r->outputs);
     me_context_restore(e, before);
-    me_drop(e, r->output);
+    me_drop(e, r->outputs.items[0]);
     let_go_of_inputs(r);
     me_leave(e, frame, NULL);
 }
@@ -277,7 +305,7 @@ static void end_backward(me_graph_runner *r, me_tensor *gradient,
     for (int i = 0; i < ME_GRAPH_INPUTS; i++) {
         weaken(e, &r->inputs[i]);
     }
-    weaken(e, &r->output);
+    weaken(e, &r->outputs.items[0]);
     for (uint32_t i = n_made - 1; i-- > 1;) {
         me_release(e, made[i]);
     }
@@ -295,15 +323,18 @@ static void create_backward(me_graph_runner *r)
     if (made == NULL || !me_engine_is_ok(e)) {
         return;
     }
+    const me_tensor *output = r->outputs.items[0];
     me_tensor *gradient = r->output_grad;
     r->output_grad = NULL;
     if (gradient == NULL) {
         gradient =
-            zeros(e, &(me_graph_input){.shape = r->output->shape,
-                                       .dtype = (me_dtype)r->output->dtype});
+            zeros(e, &(me_graph_input){.shape = output->shape,
+                                       .dtype = (me_dtype)output->dtype});
     }
     const me_context before = me_graph_begin_capture(r->module->nn);
-    me_graph_run_grad(e, r->output, gradient, leaves, n, made);
+    me_graph_run_grad(e, &r->outputs,
+                      &(me_graph_outputs){.items = {gradient}, .count = 1},
+                      leaves, n, made);
     me_context_restore(e, before);
     for (uint32_t i = 0; i < n; i++) {
         me_node_release(e, leaves[i]);

@@ -27,7 +27,7 @@ typedef struct me_graph_runner {
     bool is_consumed;                 /**< another's hidden states */
     bool has_recorded_backward;
     me_tensor *inputs[ME_GRAPH_INPUTS]; /**< static; owned */
-    me_tensor *output;                  /**< with its graph; owned */
+    me_graph_outputs outputs;           /**< with their graph; owned */
     me_tensor *output_grad; /**< of its consumer's backward; owned */
     me_tensor **made; /**< gradients of hidden states and parameters, while they
                            are kept; owned */
@@ -54,17 +54,29 @@ me_tensor *me_graph_mask(const me_nn *nn, const char *op);
  *  memory. */
 me_graph_runner *me_graph_add_runner(me_graph_module *graph);
 
-/** The module's forward outside of the model's, @p inputs its own. */
-me_tensor *me_graph_run_module(me_graph_runner *r, me_tensor *const *inputs);
+/** The module's forward outside of the model's, @p inputs its own; its outputs are
+ *  variables of the running frame. */
+void me_graph_run_module(me_graph_runner *r, me_tensor *const *inputs,
+                         me_graph_outputs *outputs_out);
+
+/** The outputs that need gradients, in their order; borrowed. */
+me_graph_outputs me_graph_roots(const me_graph_outputs *outputs);
+
+/** Hold outputs, and let go of them. */
+void me_graph_outputs_retain(const me_graph_outputs *outputs,
+                             me_graph_outputs *kept_out);
+void me_graph_outputs_clear(me_engine *e, me_graph_outputs *outputs);
 
 /** The leaves of a runner's backward: hidden states, then parameters. @return of
  *  the engine, each to be released; NULL without memory */
 me_node **me_graph_make_leaves(me_graph_runner *r, uint32_t *count_out);
 
-/** Backward from @p y to leaves, of which all gradients are made.
+/** Backward from @p roots to leaves, of which all gradients are made.
  *
+ *  @param gradients  of each root; borrowed
  *  @param gradients_out  the caller's; NULL where none arrived */
-void me_graph_run_grad(me_engine *e, const me_tensor *y, me_tensor *gradient,
+void me_graph_run_grad(me_engine *e, const me_graph_outputs *roots,
+                       const me_graph_outputs *gradients,
                        me_node *const *leaves, uint32_t n_leaves,
                        me_tensor **gradients_out);
 

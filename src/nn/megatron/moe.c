@@ -139,6 +139,92 @@ static me_tensor *run_layer(const me_section *section, me_tensor *const *inputs)
     return me_leave(e, frame, y);
 }
 
+/** Outputs of the first part, by place. */
+enum {
+    CAPTURED_TOKENS,
+    CAPTURED_PROBS,
+    CAPTURED_MAP /**< without preprocess() */
+};
+
+static void add_output(me_graph_outputs *outputs, me_tensor *x)
+{
+    outputs->items[outputs->count++] = x;
+}
+
+void me_moe_capture(me_nn *nn, const me_moe_layer *moe, me_tensor *x,
+                    me_graph_outputs *outputs_out)
+{
+    me_engine *e = nn->e;
+    me_graph_outputs *out = outputs_out;
+    me_dispatcher *d = moe->token_dispatcher;
+    *out = (me_graph_outputs){.count = 0};
+    me_module_enter(e, moe->module);
+    const me_frame frame = me_enter(e);
+    me_tensor *shared = shared_experts_compute(nn, moe, x);
+    me_tensor *map = NULL;
+    me_tensor *probs = me_router_forward(nn, moe->router, x, &map);
+    if (nn->config->train.cuda_graph_preprocess) {
+        const me_dispatched rows = preprocess(nn, moe, x, probs, map);
+        add_output(out, rows.tokens);
+        add_output(out, rows.probs);
+        out->count += me_dispatcher_attributes(d, &out->items[out->count]);
+        out->unread = d->probs;
+    } else {
+        add_output(out, x);
+        add_output(out, probs);
+        add_output(out, map);
+    }
+    if (shared != NULL) {
+        add_output(out, shared);
+    }
+    me_leave_with(e, frame, out->count, out->items);
+    me_module_leave(e);
+}
+
+void me_moe_stash(const me_moe_layer *moe, me_dispatcher_stash *stash_out)
+{
+    me_dispatcher_take(moe->token_dispatcher, stash_out);
+}
+
+void me_moe_unstash(me_nn *nn, const me_moe_layer *moe,
+                    me_dispatcher_stash *stash)
+{
+    if (nn->config->train.cuda_graph_preprocess) {
+        me_dispatcher_let_go(moe->token_dispatcher, stash);
+    } else {
+        me_dispatcher_put_back(moe->token_dispatcher, stash);
+    }
+}
+
+me_tensor *me_moe_resume(me_nn *nn, const me_moe_layer *moe,
+                         const me_graph_outputs *outputs)
+{
+    me_engine *e = nn->e;
+    me_dispatcher *d = moe->token_dispatcher;
+    const bool has_shared =
+        moe->has_shared_experts && d->shared_experts == NULL;
+    me_tensor *shared = has_shared ? outputs->items[outputs->count - 1] : NULL;
+    me_module_enter(e, moe->module);
+    const me_frame frame = me_enter(e);
+    me_dispatched rows = {me_hold(e, outputs->items[CAPTURED_TOKENS]),
+                          me_hold(e, outputs->items[CAPTURED_PROBS])};
+    if (!nn->config->train.cuda_graph_preprocess) {
+        const me_dispatched given = rows;
+        rows = preprocess(nn, moe, given.tokens, given.probs,
+                          outputs->items[CAPTURED_MAP]);
+        me_rebind(e, given.tokens, rows.tokens);
+        me_rebind(e, given.probs, rows.probs);
+    }
+    const me_dispatched sent = me_token_dispatch(d, rows);
+    me_rebind(e, rows.probs, sent.probs);
+    me_tensor *y = routed_experts_compute(nn, moe, sent);
+    y = me_rebind(e, y, me_token_combine(d, y));
+    y = me_rebind(e, y, postprocess(nn, moe, y, shared)); // (s, b, h)
+    me_leave(e, frame, y);
+    me_module_leave(e);
+    return y;
+}
+
 /** It under te_checkpoint(), which recomputes it in FP8 as the layer does. */
 static me_tensor *run_checkpointed(const me_section *section,
                                    me_tensor *const *inputs)

@@ -8,6 +8,7 @@
 #ifndef MEMEST_NN_MEGATRON_MOE_H
 #define MEMEST_NN_MEGATRON_MOE_H
 
+#include "nn/megatron/cuda_graph.h"
 #include "nn/megatron/experts.h"
 #include "nn/megatron/router.h"
 #include "nn/megatron/shared_experts.h"
@@ -48,6 +49,23 @@ me_tensor *me_moe_experts(me_nn *nn, const me_moe_layer *moe,
 /** combine() and postprocess(); @p shared may be NULL. */
 me_tensor *me_moe_combine(me_nn *nn, const me_moe_layer *moe, me_tensor *rows,
                           me_tensor *shared);
+/** @} */
+
+/** @name Its two parts where a graph of Transformer Engine's has the first one
+ *  @{ */
+/** MoECudaGraphPartialCaptureSignal: (s, b, h) up to the router, or up to
+ *  preprocess(). */
+void me_moe_capture(me_nn *nn, const me_moe_layer *moe, me_tensor *x,
+                    me_graph_outputs *outputs_out);
+/** Around a replay, which gives the dispatcher's names to its outputs, if it has
+ *  preprocess() and ends there: what they named goes when it is over. All others
+ *  leave them as they were. */
+void me_moe_stash(const me_moe_layer *moe, me_dispatcher_stash *stash_out);
+void me_moe_unstash(me_nn *nn, const me_moe_layer *moe,
+                    me_dispatcher_stash *stash);
+/** The rest, from those outputs to (s, b, h). */
+me_tensor *me_moe_resume(me_nn *nn, const me_moe_layer *moe,
+                         const me_graph_outputs *outputs);
 /** @} */
 
 /** (s, b, h) to (s, b, h). */

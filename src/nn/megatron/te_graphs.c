@@ -19,11 +19,10 @@ typedef struct maker {
     uint32_t *consumed; /**< runners whose backward has been: a queue */
     uint32_t consumed_begin;
     uint32_t consumed_end;
-    me_tensor *angles;      /**< of all chunks; owned by their table */
-    me_tensor *output_grad; /**< static, of all backwards; the graphs' */
-    me_tensor *warm_output; /**< of the last warm-up */
-    me_tensor *last_output; /**< of the last forward that was captured */
-    me_tensor *read_output; /**< of the last backward's forward */
+    me_tensor *angles;             /**< of all chunks; owned by their table */
+    me_graph_outputs warm_outputs; /**< of the last warm-up, with gradients */
+    me_graph_outputs last_outputs; /**< of the last forward captured */
+    me_graph_outputs read_outputs; /**< of the last backward's forward */
     me_graph_runner
         *last_of_chunk; /**< whose gradients leave for another rank */
 } maker;
@@ -177,12 +176,13 @@ static void make_sample_inputs(maker *m)
     }
 }
 
-/** A function's name takes another tensor. */
-static void rebind(me_engine *e, me_tensor **name, me_tensor *x)
+/** A function's name takes another tuple, whose items go first item first. */
+static void rebind(me_engine *e, me_graph_outputs *name,
+                   const me_graph_outputs *outputs)
 {
-    me_tensor *before = *name;
-    *name = x == NULL ? NULL : me_retain(x);
-    me_release(e, before);
+    me_graph_outputs before = *name;
+    me_graph_outputs_retain(outputs, name);
+    me_graph_outputs_clear(e, &before);
 }
 
 /** Tuples of gradients go last item first. */
@@ -193,10 +193,23 @@ static void release_gradients(me_engine *e, me_graph_runner *r)
     }
 }
 
-/** Backward from @p output, whose gradients of inputs and parameters are kept in
+/** _none_grad_context_wrapper(): what a recomputation within the graph has left at
+ *  leaves is among the gradients, and DDP is not told of it. */
+static void collect(me_node *const *leaves, const me_graph_runner *r)
+{
+    for (uint32_t i = 0; i < r->n_made; i++) {
+        me_tensor *leaf = leaves[i] == NULL ? NULL : leaves[i]->variable;
+        if (leaf != NULL && leaf->grad != NULL && r->made[i] == NULL) {
+            r->made[i] = leaf->grad;
+            leaf->grad = NULL;
+        }
+    }
+}
+
+/** Backward from @p roots, whose gradients of inputs and parameters are kept in
  *  the runner. */
-static void run_backward(me_graph_runner *r, const me_tensor *output,
-                         me_tensor *gradient)
+static void run_backward(me_graph_runner *r, const me_graph_outputs *roots,
+                         const me_graph_outputs *gradients)
 {
     me_engine *e = r->module->nn->e;
     uint32_t n = 0;
@@ -206,11 +219,25 @@ static void run_backward(me_graph_runner *r, const me_tensor *output,
         r->n_made = r->made == NULL ? 0 : n;
     }
     if (me_engine_is_ok(e)) {
-        me_graph_run_grad(e, output, gradient, leaves, n, r->made);
+        me_tape_be_quiet(e, true);
+        me_graph_run_grad(e, roots, gradients, leaves, n, r->made);
+        me_tape_be_quiet(e, false);
+        collect(leaves, r);
     }
     for (uint32_t i = 0; leaves != NULL && i < n; i++) {
         me_node_release(e, leaves[i]);
     }
+}
+
+/** `tuple(torch.empty_like(o) for o in outputs)`. */
+static me_graph_outputs gradients_like(me_engine *e,
+                                       const me_graph_outputs *roots)
+{
+    me_graph_outputs gradients = {.count = roots->count};
+    for (uint32_t i = 0; i < roots->count; i++) {
+        gradients.items[i] = me_empty_like(e, "empty_like", roots->items[i]);
+    }
+    return gradients;
 }
 
 static void warm_up(maker *m, me_graph_runner *r)
@@ -218,16 +245,21 @@ static void warm_up(maker *m, me_graph_runner *r)
     me_engine *e = m->nn->e;
     for (int32_t i = 0; i < m->plan->n_warm_ups && me_engine_is_ok(e); i++) {
         const me_frame frame = me_enter(e);
-        me_tensor *y = me_graph_run_module(r, r->inputs);
-        rebind(e, &m->warm_output, y);
-        me_drop(e, y);
+        me_graph_outputs outputs;
+        me_graph_run_module(r, r->inputs, &outputs);
+        const me_graph_outputs roots = me_graph_roots(&outputs);
+        rebind(e, &m->warm_outputs, &roots);
         if (me_engine_is_ok(e)) {
-            me_tensor *gradient =
-                me_empty_like(e, "empty_like", m->warm_output);
-            run_backward(r, m->warm_output, gradient);
-            me_drop(e, gradient);
-            release_gradients(e, r);
+            const me_graph_outputs gradients = gradients_like(e, &roots);
+            run_backward(r, &roots, &gradients);
+            for (uint32_t k = 0; k < gradients.count; k++) {
+                me_drop(e, gradients.items[k]);
+            }
         }
+        for (uint32_t k = 0; k < outputs.count; k++) {
+            me_drop(e, outputs.items[k]);
+        }
+        release_gradients(e, r);
         me_leave(e, frame, NULL);
     }
 }
@@ -264,21 +296,49 @@ static void capture_forward(maker *m, me_graph_runner *r)
     me_engine *e = m->nn->e;
     const me_frame frame = me_enter(e);
     const me_context before = me_graph_begin_capture(m->nn);
-    r->output = me_retain(me_graph_run_module(r, r->inputs));
+    me_graph_outputs outputs;
+    me_graph_run_module(r, r->inputs, &outputs);
+    me_graph_outputs_retain(&outputs, &r->outputs);
     me_context_restore(e, before);
-    rebind(e, &m->last_output, r->output);
+    rebind(e, &m->last_outputs, &outputs);
     me_leave(e, frame, NULL);
 }
 
-/** The gradient of an output is static, and that of all outputs of its shape. */
-static me_tensor *output_grad(maker *m, const me_tensor *output)
+static bool are_alike(const me_graph_outputs *a, const me_graph_outputs *b)
 {
-    if (m->output_grad == NULL) {
-        m->output_grad = me_keep(m->nn->e, "empty_like", ME_CATEGORY_ACTIVATION,
-                                 (me_dtype)output->dtype, output->shape);
-        m->nn->graphs->output_grad = m->output_grad;
+    bool alike = a->count == b->count;
+    for (uint32_t i = 0; alike && i < a->count; i++) {
+        alike = a->items[i]->dtype == b->items[i]->dtype &&
+                me_shape_equal(&a->items[i]->shape, &b->items[i]->shape);
     }
-    return m->output_grad;
+    return alike;
+}
+
+/** Gradients of outputs are static, and those of all outputs of their shapes. */
+static const me_graph_outputs *output_grads(maker *m,
+                                            const me_graph_outputs *roots)
+{
+    me_engine *e = m->nn->e;
+    me_cuda_graphs *g = m->nn->graphs;
+    for (uint32_t i = 0; i < g->n_output_grads; i++) {
+        if (are_alike(&g->output_grads[i], roots)) {
+            return &g->output_grads[i];
+        }
+    }
+    if (g->n_output_grads == ME_GRAPH_KINDS) {
+        me_engine_fail(e, ME_ERR_CONFIG,
+                       "layers of more than %d kinds are captured",
+                       (int)ME_GRAPH_KINDS);
+        return &g->output_grads[0];
+    }
+    me_graph_outputs *grads = &g->output_grads[g->n_output_grads++];
+    grads->count = roots->count;
+    for (uint32_t i = 0; i < roots->count; i++) {
+        const me_tensor *y = roots->items[i];
+        grads->items[i] = me_keep(e, "empty_like", ME_CATEGORY_ACTIVATION,
+                                  (me_dtype)y->dtype, y->shape);
+    }
+    return grads;
 }
 
 /** @param previous  whose backward was captured before, of the same micro-batch
@@ -287,12 +347,13 @@ static void capture_backward(maker *m, me_graph_runner *r,
                              me_graph_runner *previous)
 {
     me_engine *e = m->nn->e;
-    rebind(e, &m->read_output, r->output);
-    me_tensor *gradient = output_grad(m, r->output);
+    rebind(e, &m->read_outputs, &r->outputs);
+    const me_graph_outputs roots = me_graph_roots(&r->outputs);
+    const me_graph_outputs *gradients = output_grads(m, &roots);
     const me_context before = me_graph_begin_capture(m->nn);
-    run_backward(r, r->output, gradient);
+    run_backward(r, &roots, gradients);
     me_context_restore(e, before);
-    me_clear(e, &r->output);
+    me_graph_outputs_clear(e, &r->outputs);
     if (previous != NULL) {
         release_gradients(e, previous);
     }
@@ -346,9 +407,9 @@ void me_te_graphs_create(me_nn *nn, const me_te_graph_plan *plan)
     me_graph_register_generators(nn);
     warm_up_all(&m);
     capture_all(&m);
-    me_clear(e, &m.warm_output);
-    me_clear(e, &m.last_output);
-    me_clear(e, &m.read_output);
+    me_graph_outputs_clear(e, &m.warm_outputs);
+    me_graph_outputs_clear(e, &m.last_outputs);
+    me_graph_outputs_clear(e, &m.read_outputs);
     me_empty_cache(e);
     nn->graphs->is_created = true;
 }

@@ -62,6 +62,9 @@ void me_dispatcher_fini(me_engine *e, me_dispatcher *dispatcher)
     for (int i = 0; i < ME_DISPATCHER_KEPT; i++) {
         me_attribute_set(e, &dispatcher->kept[i], NULL);
     }
+    for (int i = 0; i < ME_DISPATCHER_COUNTS; i++) {
+        me_attribute_set(e, &dispatcher->late_counts[i], NULL);
+    }
 }
 
 void me_dispatcher_launch_host(const me_nn *nn)

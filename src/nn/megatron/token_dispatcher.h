@@ -17,7 +17,8 @@
 #include "nn/megatron/all_to_all.h"
 
 enum {
-    ME_DISPATCHER_KEPT = 3
+    ME_DISPATCHER_KEPT = 3,
+    ME_DISPATCHER_COUNTS = 6
 };
 
 typedef struct me_dispatcher {
@@ -43,6 +44,9 @@ typedef struct me_dispatcher {
                               NULL: none do */
     me_tensor *local_map; /**< all-gather: of this rank's experts */
     me_tensor *kept[ME_DISPATCHER_KEPT]; /**< what else its kind keeps */
+    me_tensor *late_counts[ME_DISPATCHER_COUNTS]; /**< all-to-all: that the host
+                                                       gets when rows leave */
+    uint32_t n_late_counts;
 } me_dispatcher;
 
 /** Tokens in rows, and the routing weight of each. */
@@ -77,6 +81,25 @@ extern const me_dispatcher_kind me_dispatcher_padded;
 
 /** Ranks that the tokens of a dispatcher travel among. */
 int32_t me_dispatcher_ranks(const me_dispatcher *d);
+
+/** What a dispatcher named, in the order of cudagraph_attrs; held. */
+typedef struct me_dispatcher_stash {
+    me_tensor *items[ME_DISPATCHER_COUNTS + 4];
+    uint32_t n_late_counts;
+} me_dispatcher_stash;
+
+/** Take its names' tensors away, @p stash_out then holds them. */
+void me_dispatcher_take(me_dispatcher *d, me_dispatcher_stash *stash_out);
+
+/** They are named again, and what is named now goes. */
+void me_dispatcher_put_back(me_dispatcher *d, me_dispatcher_stash *stash);
+
+/** They go, in their order. */
+void me_dispatcher_let_go(me_dispatcher *d, me_dispatcher_stash *stash);
+
+/** cudagraph_attrs of all-to-all: what it keeps of dispatch_preprocess(), the
+ *  routing weights last; borrowed. @return how many */
+uint32_t me_dispatcher_attributes(me_dispatcher *d, me_tensor **attributes_out);
 
 /** For layer @p layer of the model, counted from 0. */
 void me_dispatcher_create(me_nn *nn, int32_t layer, me_dispatcher *dispatcher);

@@ -71,7 +71,7 @@ static me_tensor *own_columns(const me_dispatcher *d, const me_tensor *all)
 
 /** Numbers that the host needs, in the order in which it copies them. */
 typedef struct device_counts {
-    me_tensor *of[6];
+    me_tensor *of[ME_DISPATCHER_COUNTS];
     int n;
 } device_counts;
 
@@ -137,13 +137,36 @@ static device_counts preprocess(me_dispatcher *d)
     return counts;
 }
 
-/** _maybe_dtoh_and_synchronize() before the first permutation. */
-static void copy_to_host(me_engine *e, const device_counts *counts)
+/** _maybe_dtoh_and_synchronize() before the first permutation. Where that is
+ *  captured, they stay for token_dispatch(). */
+static void copy_to_host(me_dispatcher *d, const device_counts *counts)
 {
+    me_engine *e = d->nn->e;
+    if (d->nn->config->train.cuda_graph_preprocess) {
+        for (int i = 0; i < counts->n; i++) {
+            me_attribute_set(e, &d->late_counts[i], counts->of[i]);
+        }
+        d->n_late_counts = (uint32_t)counts->n;
+        return;
+    }
     for (int i = 0; i < counts->n; i++) {
         to_host(e, counts->of[i]);
     }
     me_launch_host_waits(e);
+}
+
+/** The same before rows leave the rank. */
+static void copy_late_counts(me_dispatcher *d)
+{
+    me_engine *e = d->nn->e;
+    for (uint32_t i = 0; i < d->n_late_counts; i++) {
+        me_record_stream(d->late_counts[i]);
+        me_attribute_set(e, &d->late_counts[i], NULL);
+    }
+    if (d->n_late_counts > 0) {
+        me_launch_host_waits(e);
+    }
+    d->n_late_counts = 0;
 }
 
 /** Permutation 1: a row for each of a token's experts. */
@@ -161,7 +184,7 @@ static me_dispatched dispatch_preprocess(me_dispatcher *d, me_tensor *tokens,
         me_shared_experts_pre_forward_comm(d->shared_experts,
                                            me_view(d->nn->e, tokens, d->shape));
     }
-    copy_to_host(d->nn->e, &counts);
+    copy_to_host(d, &counts);
     me_leave(d->nn->e, frame, NULL);
     const me_permuted p =
         is_fused(d)
@@ -176,6 +199,7 @@ static me_dispatched token_dispatch(me_dispatcher *d, me_dispatched rows)
 {
     const uint64_t arriving = me_arriving_rows(
         &d->exchange, d->nn->comm->index[ME_GROUP_EXPERT_TENSOR]);
+    copy_late_counts(d);
     me_tensor *tokens =
         me_all_to_all(rows.tokens, &d->exchange, false, arriving);
     if (d->shared_experts != NULL) {
@@ -256,6 +280,74 @@ static me_tensor *combine_postprocess(me_dispatcher *d, me_tensor *rows)
     return is_fused(d) ? me_te_unpermute(d->nn, rows, d->row_numbers)
                        : me_unpermute(d->nn->e, rows, d->row_numbers,
                                       d->n_tokens); // (T, h)
+}
+
+/** Places of all names that a graph's outputs have, in the order of
+ *  cudagraph_attrs: tokens_per_expert is the last of the counts. @return how
+ *  many */
+static uint32_t list_names(me_dispatcher *d,
+                           me_tensor **names_out[ME_DISPATCHER_COUNTS + 4])
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->n_late_counts; i++) {
+        const uint32_t at = i == 0 ? d->n_late_counts - 1 : i - 1;
+        names_out[n++] = &d->late_counts[at];
+    }
+    me_tensor **const others[] = {&d->counts_of_experts, &d->row_numbers,
+                                  &d->routing_map, &d->probs};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        names_out[n++] = others[i];
+    }
+    return n;
+}
+
+uint32_t me_dispatcher_attributes(me_dispatcher *d, me_tensor **attributes_out)
+{
+    me_tensor **names[ME_DISPATCHER_COUNTS + 4];
+    const uint32_t n_names = list_names(d, names);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_names; i++) {
+        if (*names[i] != NULL) {
+            attributes_out[n++] = *names[i];
+        }
+        if (i == 0 && d->n_late_counts > 0 && expert_ranks(d) == 1 &&
+            d->n_local > 1 && !is_fused(d)) {
+            attributes_out[n++] = *names[i]; // num_global_tokens_per_…, a view
+        }
+    }
+    return n;
+}
+
+void me_dispatcher_take(me_dispatcher *d, me_dispatcher_stash *stash_out)
+{
+    me_tensor **names[ME_DISPATCHER_COUNTS + 4];
+    const uint32_t n = list_names(d, names);
+    *stash_out = (me_dispatcher_stash){.n_late_counts = d->n_late_counts};
+    for (uint32_t i = 0; i < n; i++) {
+        stash_out->items[i] = *names[i];
+        *names[i] = NULL;
+    }
+    d->n_late_counts = 0;
+}
+
+void me_dispatcher_put_back(me_dispatcher *d, me_dispatcher_stash *stash)
+{
+    me_dispatcher_stash now;
+    me_tensor **names[ME_DISPATCHER_COUNTS + 4];
+    me_dispatcher_take(d, &now);
+    d->n_late_counts = stash->n_late_counts;
+    const uint32_t n = list_names(d, names);
+    for (uint32_t i = 0; i < n; i++) {
+        *names[i] = stash->items[i];
+    }
+    me_dispatcher_let_go(d, &now);
+}
+
+void me_dispatcher_let_go(me_dispatcher *d, me_dispatcher_stash *stash)
+{
+    for (size_t i = 0; i < sizeof stash->items / sizeof stash->items[0]; i++) {
+        me_clear(d->nn->e, &stash->items[i]);
+    }
 }
 
 const me_dispatcher_kind me_dispatcher_all_to_all = {

@@ -4,6 +4,7 @@
 #include "nn/megatron/backend.h"
 #include "nn/megatron/cpu_offload.h"
 #include "nn/megatron/cpu_offload_v1.h"
+#include "nn/megatron/layer_graph.h"
 #include "nn/megatron/residual.h"
 #include "nn/megatron/te_fp8_state.h"
 #include "ops/elementwise.h"
@@ -64,9 +65,6 @@ static void create_sublayer(me_nn *nn, const me_transformer_layer *layer,
     l->number = number;
 }
 
-static me_tensor *run_captured(me_nn *nn, const void *self,
-                               me_tensor *const inputs[ME_GRAPH_INPUTS]);
-
 void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
                                  me_transformer_layer *layer)
 {
@@ -88,15 +86,8 @@ void me_transformer_layer_create(me_nn *nn, me_module_id module, int32_t number,
     layer->mlp.mixer = me_mlp_mixer(nn, number);
     create_sublayer(nn, layer, number, mlp, &layer->mlp);
     me_fp8_init_exit(nn, before);
-    if (layer->graph != NULL) {
-        layer->graph->run = run_captured;
-        layer->graph->self = layer;
-        layer->graph->module = module;
-        layer->graph->number = number;
-        layer->graph->takes_mask = nn->config->train.cuda_graph_attention;
-        layer->graph->first_parameter = first_parameter;
-        layer->graph->end_parameter = nn->parameters->count;
-    }
+    layer->mlp.keeps_norm = me_layer_graph_keeps_norm(nn, layer);
+    me_layer_graph_create(nn, layer, first_parameter);
 }
 
 static void fini_sublayer(me_engine *e, const me_sublayer *sublayer)
@@ -113,12 +104,13 @@ void me_transformer_layer_fini(me_engine *e, me_transformer_layer *layer)
 }
 
 /** A norm whose output is run again for the backward, or is not. */
-static me_tensor *layernorm(me_nn *nn, const me_section *section, me_tensor *x,
-                            me_output_checkpoint **checkpoint_out)
+static me_tensor *layernorm(me_nn *nn, const me_sublayer *sublayer,
+                            me_tensor *x, me_output_checkpoint **checkpoint_out)
 {
+    const me_section *section = &sublayer->norm_section;
     *checkpoint_out = NULL;
     if (nn->config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
-        nn->config->recompute.layernorm) {
+        nn->config->recompute.layernorm && !sublayer->keeps_norm) {
         return me_checkpoint_output(nn, section, x, checkpoint_out);
     }
     return section->run(section, &x);
@@ -150,7 +142,7 @@ static me_tensor *sublayer(me_nn *nn, const me_sublayer *sublayer, me_tensor *x,
     if (sublayer->has_norm) {
         me_tensor *named =
             me_offload_enter(nn, &group, sublayer->norm_group, x);
-        n = layernorm(nn, &sublayer->norm_section, named, &c);
+        n = layernorm(nn, sublayer, named, &c);
         me_offload_exit(nn, &group);
         // Of the MLP's norm the residual keeps the name from before.
         x = sublayer->norm_group == ME_OFFLOAD_ATTN_NORM ? named : x;
@@ -189,7 +181,7 @@ me_tensor *me_layer_mlp_norm(me_nn *nn, const me_transformer_layer *layer,
                              me_output_checkpoint **checkpoint_out)
 {
     *x = me_offload_enter(nn, group, layer->mlp.norm_group, *x);
-    me_tensor *y = layernorm(nn, &layer->mlp.norm_section, *x, checkpoint_out);
+    me_tensor *y = layernorm(nn, &layer->mlp, *x, checkpoint_out);
     me_offload_exit(nn, group);
     return y;
 }
@@ -199,66 +191,23 @@ me_tensor *me_layer_add_residual(me_nn *nn, me_tensor *x, me_tensor *residual)
     return me_bias_dropout_add(nn, x, NULL, residual);
 }
 
-/** Which sub-layers of a layer run. */
-typedef struct parts {
-    bool attention;
-    bool mlp;
-} parts;
-
 /** TransformerLayer.forward. */
-static me_tensor *run_parts(me_nn *nn, const me_transformer_layer *layer,
-                            parts which, me_tensor *const *inputs)
+static me_tensor *run_layer(me_nn *nn, const me_transformer_layer *layer,
+                            me_tensor *const *inputs)
 {
     const me_frame frame = me_enter(nn->e);
     const me_mixer_inputs others = {.mask = inputs[1], .angles = inputs[2]};
-    me_tensor *y = inputs[0];
-    if (which.attention) {
-        y = sublayer(nn, &layer->attention, y, &others);
-    }
-    if (which.mlp) {
-        y = sublayer(nn, &layer->mlp, y, &others);
-    }
+    me_tensor *y = sublayer(nn, &layer->attention, inputs[0], &others);
+    y = sublayer(nn, &layer->mlp, y, &others);
     return me_leave(nn->e, frame, y);
 }
 
-static parts captured_parts(const me_nn *nn)
-{
-    return (parts){nn->config->train.cuda_graph_attention,
-                   nn->config->train.cuda_graph_mlp};
-}
-
-static me_tensor *run_captured(me_nn *nn, const void *self,
-                               me_tensor *const inputs[ME_GRAPH_INPUTS])
-{
-    return run_parts(nn, self, captured_parts(nn), inputs);
-}
-
-/** What is captured is a graph, and what is not runs before it or after it. */
-static me_tensor *run_with_graph(me_nn *nn, const me_transformer_layer *layer,
-                                 me_tensor *const *inputs)
-{
-    const me_frame frame = me_enter(nn->e);
-    const parts captured = captured_parts(nn);
-    me_tensor *now[ME_GRAPH_INPUTS] = {inputs[0], inputs[1], inputs[2]};
-    if (!captured.attention) {
-        now[0] = run_parts(nn, layer, (parts){.attention = true}, now);
-    }
-    me_tensor *const of_graph[ME_GRAPH_INPUTS] = {
-        now[0], captured.attention ? now[1] : NULL,
-        captured.attention ? now[2] : NULL};
-    now[0] = me_graph_module_forward(layer->graph, of_graph);
-    if (!captured.mlp) {
-        now[0] = run_parts(nn, layer, (parts){.mlp = true}, now);
-    }
-    return me_leave(nn->e, frame, now[0]);
-}
-
-/** Transformer Engine's graphs are of training alone. */
+/** Transformer Engine's graphs are of training alone, from when they are made. */
 static bool runs_graph(const me_nn *nn, const me_transformer_layer *layer)
 {
     return layer->graph != NULL &&
-           !(nn->is_evaluating &&
-             nn->config->train.cuda_graph_impl == ME_CUDA_GRAPH_TE);
+           (nn->config->train.cuda_graph_impl != ME_CUDA_GRAPH_TE ||
+            (nn->graphs->is_created && !nn->is_evaluating));
 }
 
 me_tensor *me_transformer_layer_forward(me_nn *nn,
@@ -276,8 +225,8 @@ me_tensor *me_transformer_layer_forward(me_nn *nn,
     x = me_pre_forward(layer->hooks, x);
     me_tensor *const inputs[ME_GRAPH_INPUTS] = {x, mask, angles};
     me_tensor *y = !runs_graph(nn, layer)
-                       ? run_parts(nn, layer, (parts){true, true}, inputs)
-                       : run_with_graph(nn, layer, inputs);
+                       ? run_layer(nn, layer, inputs)
+                       : me_layer_graph_forward(nn, layer, inputs);
     y = me_post_forward(layer->hooks, y);
     me_leave(e, frame, y);
     me_module_leave(e);

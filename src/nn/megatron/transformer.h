@@ -17,7 +17,8 @@
 
 /** Norm, mixer, for some models a second norm, and residual step. */
 typedef struct me_sublayer {
-    bool has_norm; /**< else the mixer has it */
+    bool has_norm;   /**< else the mixer has it */
+    bool keeps_norm; /**< whose output is not run again */
     me_norm norm;
     bool has_post_norm; /**< one after the mixer, as Gemma has it */
     me_norm post_norm;

@@ -72,18 +72,28 @@ static void make_steps(const me_trainer *t, const int32_t *chunks,
     }
 }
 
+/** callables_per_chunk: layers of which something is captured, then those of
+ *  multi-token prediction. */
 static bool make_chunk(me_trainer *t, me_gpt *gpt, me_te_graph_chunk *chunk)
 {
-    me_transformer_block *block = &gpt->decoder;
-    me_graph_module **modules = me_engine_alloc(t->e, (size_t)block->num_layers,
-                                                sizeof(me_graph_module *));
-    for (int32_t i = 0; modules != NULL && i < block->num_layers; i++) {
-        modules[i] = block->layers[i].graph;
+    const me_transformer_block *block = &gpt->decoder;
+    const int32_t n_layers = block->num_layers + gpt->mtp.num_layers;
+    me_graph_module **modules =
+        me_engine_alloc(t->e, (size_t)n_layers, sizeof(me_graph_module *));
+    uint32_t n = 0;
+    for (int32_t i = 0; modules != NULL && i < n_layers; i++) {
+        const int32_t depth = i - block->num_layers;
+        const me_transformer_layer *layer =
+            depth < 0 ? &block->layers[i]
+                      : &gpt->mtp.layers[depth].mtp_model_layer;
+        if (layer->graph != NULL) {
+            modules[n++] = layer->graph;
+        }
     }
     const bool has_angles = me_gpt_has_rotary_embedding(&t->config->model);
     *chunk = (me_te_graph_chunk){.nn = &gpt->nn,
                                  .modules = modules,
-                                 .n_modules = (uint32_t)block->num_layers,
+                                 .n_modules = n,
                                  .rope = has_angles ? &gpt->rope : NULL};
     return me_engine_is_ok(t->e);
 }

@@ -56,6 +56,12 @@ static const char *const cases[][2] = {
     {TE ENGINE "offload.fine_grained=true offload.mlp_norm=true "
                "train.cuda_graph_modules=attn train.cuda_graph_warmup_steps=0",
      "needs train.cuda_graph_warmup_steps over 0"},
+    {LOCAL ENGINE EXPERTS "moe.token_dispatcher=alltoall "
+                          "train.cuda_graph_modules=moe_router",
+     "the copy of token counts is awaited that was captured"},
+    {TE ENGINE EXPERTS "moe.token_dispatcher=alltoall "
+                       "train.cuda_graph_modules=attn,moe_router",
+     ""},
     {TE ENGINE "train.cuda_graph_modules=banana",
      "no part of a layer is called banana: attn, mlp"},
     {TE ENGINE "train.cuda_graph_modules=attn,mlp2", "is called mlp2"},
