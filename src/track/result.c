@@ -2,10 +2,37 @@
 #include "track/result.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "model/event.h"
+
+#include <stdatomic.h>
 
 /** A result of the largest known models takes some MiB. */
 static const uint64_t ceiling_bytes = UINT64_C(1) << 30;
+
+me_result_common *me_result_common_create(void)
+{
+    me_result_common *common =
+        me_alloc(1, sizeof *common, "rank_result.common");
+    if (common == NULL) {
+        return NULL;
+    }
+    common->arena = me_arena_create(ceiling_bytes, "rank_result.common_arena");
+    if (common->arena == NULL) {
+        me_free(common);
+        return NULL;
+    }
+    atomic_init(&common->n_holders, 1);
+    return common;
+}
+
+void me_result_common_release(me_result_common *common)
+{
+    if (common != NULL && atomic_fetch_sub(&common->n_holders, 1) == 1) {
+        me_arena_destroy(common->arena);
+        me_free(common);
+    }
+}
 
 me_rank_result *me_rank_result_create(void)
 {
@@ -26,8 +53,20 @@ void me_rank_result_destroy(me_rank_result *result)
     if (result == NULL) {
         return;
     }
+    me_result_common_release(result->common);
     me_arena_destroy(result->arena);
     me_free(result);
+}
+
+void me_rank_result_share(me_rank_result *result, me_result_common *common)
+{
+    ME_ASSERT(result->common == NULL);
+    atomic_fetch_add(&common->n_holders, 1);
+    result->common = common;
+    result->points = common->points;
+    result->n_points = common->n_points;
+    result->modules = common->modules;
+    result->n_modules = common->n_modules;
 }
 
 const me_iteration_result *

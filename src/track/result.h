@@ -178,7 +178,20 @@ typedef struct me_course_part {
         end_by_category[ME_CATEGORY_COUNT]; /**< requested, when it ended */
 } me_course_part;
 
-/** Owned by whoever got it; what its pointers name lives in its arena. */
+/** Points and modules, which results of ranks that one run stands for have in
+ *  common, as they are the run's. Each result holds it, and so does whoever made
+ *  it; it goes with the last of them, on whichever thread. */
+typedef struct me_result_common {
+    me_point_result *points;
+    uint32_t n_points;
+    me_module_result *modules;
+    uint32_t n_modules;
+    me_arena *arena; /**< of what the pointers name */
+    _Atomic(uint32_t) n_holders;
+} me_result_common;
+
+/** Owned by whoever got it; what its pointers name lives in its arena, or in what
+ *  it has in common with others. */
 typedef struct me_rank_result {
     uint64_t parameters; /**< elements */
     uint64_t parameter_bytes;
@@ -207,6 +220,8 @@ typedef struct me_rank_result {
                                    the iteration began; 0 without a course */
     uint32_t course_left_out; /**< parts after ME_COURSE_MAX ones; the last one
                                    kept, "other", has their peak */
+    me_result_common *common; /**< held; NULL: it has points and modules of its
+                                   own */
     me_arena *arena;
 } me_rank_result;
 
@@ -223,8 +238,18 @@ extern const me_schema me_result_schema;
 /** What it has where there is such a thing. */
 extern const me_schema me_result_optional_schema;
 
+/** Nothing yet, held by the caller; NULL without memory. Local. */
+me_result_common *me_result_common_create(void);
+
+/** Hold it no longer; NULL is allowed. Local. */
+void me_result_common_release(me_result_common *common);
+
 /** An empty result, owned by the caller; NULL without memory. Local. */
 me_rank_result *me_rank_result_create(void);
+
+/** Have points and modules in common with others. They are complete, and the result
+ *  has none so far. Local. */
+void me_rank_result_share(me_rank_result *result, me_result_common *common);
 
 /** Give back; NULL is allowed. Local. */
 void me_rank_result_destroy(me_rank_result *result);

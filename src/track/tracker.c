@@ -423,6 +423,7 @@ void me_tracker_destroy(me_tracker *tracker)
     me_free(tracker->iterations);
     me_free(tracker->points);
     me_free(tracker->places);
+    me_result_common_release(tracker->common);
     me_quiet_fini(&tracker->quiet);
     me_course_fini(&tracker->course);
     me_live_fini(&tracker->live);

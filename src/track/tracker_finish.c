@@ -310,21 +310,23 @@ static me_status fill_iterations(const me_tracker *t, me_rank_result *result)
     return ME_OK;
 }
 
-static me_status fill_points(const me_tracker *t, me_rank_result *result)
+static me_status fill_points(const me_tracker *t, me_result_common *common)
 {
-    result->points =
-        me_arena_alloc(result->arena, t->n_points, sizeof *result->points);
-    if (result->points == NULL) {
+    common->points =
+        me_arena_alloc(common->arena, t->n_points, sizeof *common->points);
+    if (common->points == NULL) {
         return ME_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < t->n_points; i++) {
-        result->points[i] = t->points[i];
-        result->points[i].name = copy_text(result, t->points[i].name);
-        if (result->points[i].name == NULL) {
+        const char *name = t->points[i].name;
+        common->points[i] = t->points[i];
+        common->points[i].name =
+            me_arena_strdup(common->arena, name == NULL ? "" : name);
+        if (common->points[i].name == NULL) {
             return ME_ERR_NOMEM;
         }
     }
-    result->n_points = t->n_points;
+    common->n_points = t->n_points;
     return ME_OK;
 }
 
@@ -334,12 +336,12 @@ static uint64_t known_peak(uint64_t peak)
 }
 
 /** The root is left out: index i here is i + 1 in the tree. */
-static me_status fill_modules(const me_tracker *t, me_rank_result *result)
+static me_status fill_modules(const me_tracker *t, me_result_common *common)
 {
     const uint32_t count = t->tree->count == 0 ? 0 : t->tree->count - 1;
-    result->modules =
-        me_arena_alloc(result->arena, count, sizeof *result->modules);
-    if (result->modules == NULL) {
+    me_module_result *modules =
+        me_arena_alloc(common->arena, count, sizeof *modules);
+    if (modules == NULL) {
         return ME_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -347,8 +349,8 @@ static me_status fill_modules(const me_tracker *t, me_rank_result *result)
         const me_module_stat none = {0};
         const me_module_stat *stat =
             i + 1 < t->modules.n_stats ? &t->modules.stats[i + 1] : &none;
-        result->modules[i] = (me_module_result){
-            .name = copy_text(result, info->path),
+        modules[i] = (me_module_result){
+            .name = me_arena_strdup(common->arena, info->path),
             .parent = info->parent == 0 ? UINT32_MAX : info->parent - 1,
             .forward_peak_bytes = known_peak(stat->forward_peak),
             .backward_peak_bytes = known_peak(stat->backward_peak),
@@ -356,20 +358,41 @@ static me_status fill_modules(const me_tracker *t, me_rank_result *result)
             .parameter_bytes = info->parameter_bytes,
             .activation_bytes = stat->activation,
         };
-        if (result->modules[i].name == NULL) {
+        if (modules[i].name == NULL) {
             return ME_ERR_NOMEM;
         }
     }
     for (uint32_t i = count; i-- > 0;) {
-        const me_module_result *module = &result->modules[i];
+        const me_module_result *module = &modules[i];
         if (module->parent != UINT32_MAX) {
             ME_ASSERT(module->parent < i);
-            result->modules[module->parent].activation_bytes +=
+            modules[module->parent].activation_bytes +=
                 module->activation_bytes;
         }
     }
-    result->n_modules = count;
+    common->modules = modules;
+    common->n_modules = count;
     return ME_OK;
+}
+
+/** What is the same whoever's shards the run stands for, made once. */
+static me_status share_common(me_tracker *t, me_rank_result *result)
+{
+    me_status status = ME_OK;
+    if (t->common == NULL) {
+        me_result_common *common = me_result_common_create();
+        status = common == NULL ? ME_ERR_NOMEM : fill_points(t, common);
+        if (status == ME_OK) {
+            status = fill_modules(t, common);
+        }
+        if (status != ME_OK) {
+            me_result_common_release(common);
+            return status;
+        }
+        t->common = common;
+    }
+    me_rank_result_share(result, t->common);
+    return status;
 }
 
 static me_status seen_status(const me_tracker *t)
@@ -399,15 +422,12 @@ static me_status fill_result(me_tracker *t, me_rank_result *result)
         status = t->places == NULL ? ME_ERR_NOMEM : ME_OK;
     }
     if (status == ME_OK) {
-        status = fill_points(t, result);
-    }
-    if (status == ME_OK) {
         status = fill_iterations(t, result);
     }
     if (status == ME_OK) {
         status = me_course_copy(&t->course, result);
     }
-    return status == ME_OK ? fill_modules(t, result) : status;
+    return status == ME_OK ? share_common(t, result) : status;
 }
 
 me_status me_tracker_finish(me_tracker *tracker, me_diag *diag,

@@ -74,7 +74,8 @@ struct me_tracker {
     uint32_t n_points;
     uint32_t points_capacity;
     me_volume_result volume[ME_GROUP_COUNT][ME_COLLECTIVE_COUNT];
-    uint32_t *places; /**< of modules by path, at the end; owned */
+    uint32_t *places;         /**< of modules by path, at the end; owned */
+    me_result_common *common; /**< of all results, at the end; held */
     const me_shard_modules *shards; /**< at the end; borrowed; NULL: its own */
     me_status status;               /**< the first failure; it sticks */
 };

@@ -129,6 +129,7 @@ static void test_schema__sends_the_result_but_its_times(void **state)
     walk(&me_result_schema, is_sent);
     walk(&me_result_optional_schema, is_sent);
     mark(is_sent, offsetof(me_rank_result, time), sizeof(me_time_program));
+    mark(is_sent, offsetof(me_rank_result, common), sizeof(void *));
     mark(is_sent, offsetof(me_rank_result, arena), sizeof(void *));
     size_t gap = 0;
     for (size_t i = 0; i < sizeof(me_rank_result); i++) {

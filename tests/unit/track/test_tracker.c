@@ -295,6 +295,31 @@ static void test_tracker__names_blocks_at_the_peak(void **state)
     me_tracker_destroy(tracker);
 }
 
+/* Ranks that one run stands for have its points and modules once, for as long as
+ * one of them is there. */
+static void test_tracker__results_have_things_in_common(void **state)
+{
+    (void)state;
+    me_tracker *tracker = me_tracker_create(&me_stream_tree, NULL, NULL);
+    me_test_stream s = {.observers = {me_tracker_observer(tracker)},
+                        .n_observers = 1};
+    me_stream_play(&s);
+    me_rank_result *results[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(me_tracker_finish(tracker, NULL, &results[i]), ME_OK);
+    }
+    me_tracker_destroy(tracker);
+    const me_rank_result *left = results[1];
+    assert_true(left->n_points > 0 && left->n_modules > 0);
+    assert_ptr_equal(results[0]->points, left->points);
+    assert_ptr_equal(results[0]->modules, left->modules);
+    assert_ptr_not_equal(results[0]->iterations, left->iterations);
+    me_rank_result_destroy(results[0]);
+    assert_true(strlen(left->points[left->n_points - 1].name) > 0);
+    assert_string_equal(left->modules[0].name, me_stream_tree.modules[1].path);
+    me_rank_result_destroy(results[1]);
+}
+
 static void test_tracker__refuses_a_free_of_nothing(void **state)
 {
     (void)state;
@@ -345,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_tracker__reads_pool_and_device),
         cmocka_unit_test(test_tracker__agrees_with_the_allocator),
         cmocka_unit_test(test_tracker__names_blocks_at_the_peak),
+        cmocka_unit_test(test_tracker__results_have_things_in_common),
         cmocka_unit_test(test_tracker__refuses_a_free_of_nothing),
         cmocka_unit_test(test_tracker__survives_failing_memory),
     };
