@@ -64,7 +64,7 @@ typedef struct me_call_replay {
  */
 me_status me_call_replay_init(const me_roster *roster,
                               const me_classes *classes,
-                              me_call_log *const *logs,
+                              const me_call_log *const *logs,
                               me_call_replay *replay_out);
 
 /** Give back what the replay holds; all zero is allowed. Local. */

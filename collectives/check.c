@@ -21,7 +21,7 @@ typedef struct check {
 /** Bring the logs of the programs of some ranks to process 0, in `logs_out` as
  * me_roster_fetch() does. Collective. */
 static me_status fetch_ranks(const check *c, const int *ranks, int n_ranks,
-                             me_call_log ***logs_out)
+                             me_roster_logs *logs_out)
 {
     bool *is_wanted = me_alloc((size_t)c->roster.n_programs, sizeof *is_wanted,
                                "check.wanted");
@@ -49,15 +49,16 @@ static me_status check_match(const check *c)
     if (!mismatch.is_found) {
         return ME_OK;
     }
-    me_call_log **logs = NULL;
-    me_status status = fetch_ranks(c, mismatch.ranks, 2, &logs);
+    me_roster_logs fetched = {.logs = NULL};
+    me_status status = fetch_ranks(c, mismatch.ranks, 2, &fetched);
     if (status == ME_OK) {
-        if (logs != NULL) {
-            status = me_mismatch_explain(&c->roster, &mismatch, logs, c->diag);
+        if (fetched.logs != NULL) {
+            status = me_mismatch_explain(&c->roster, &mismatch, fetched.logs,
+                                         c->diag);
         }
         status = me_transport_agree(c->transport, status, c->diag);
     }
-    me_roster_free_logs(&c->roster, logs);
+    me_roster_logs_fini(&fetched);
     return status;
 }
 
@@ -71,7 +72,7 @@ static uint64_t count_calls(const me_roster *roster, const me_classes *classes)
 }
 
 static me_status play(const me_roster *roster, const me_classes *classes,
-                      me_call_log *const *logs, me_diag *diag)
+                      const me_call_log *const *logs, me_diag *diag)
 {
     me_call_replay replay = {0};
     me_status status = me_call_replay_init(roster, classes, logs, &replay);
@@ -88,15 +89,15 @@ static me_status play(const me_roster *roster, const me_classes *classes,
 
 static me_status fetch_and_play(const check *c, const me_classes *classes)
 {
-    me_call_log **logs = NULL;
-    me_status status = fetch_ranks(c, classes->first, classes->count, &logs);
+    me_roster_logs fetched = {.logs = NULL};
+    me_status status = fetch_ranks(c, classes->first, classes->count, &fetched);
     if (status == ME_OK) {
-        if (logs != NULL) {
-            status = play(&c->roster, classes, logs, c->diag);
+        if (fetched.logs != NULL) {
+            status = play(&c->roster, classes, fetched.logs, c->diag);
         }
         status = me_transport_agree(c->transport, status, c->diag);
     }
-    me_roster_free_logs(&c->roster, logs);
+    me_roster_logs_fini(&fetched);
     return status;
 }
 

@@ -139,7 +139,7 @@ static const me_call *next_call(walk *w)
 }
 
 static walk begin_walk(const me_roster *roster, const me_mismatch *m, int side,
-                       me_call_log *const *logs)
+                       const me_call_log *const *logs)
 {
     const int number = roster->program_of[m->ranks[side]];
     const int size = roster->places[m->kind][m->ranks[side]].group.count;
@@ -202,7 +202,7 @@ static void print_mismatch(me_str *str, const me_roster *roster,
 
 me_status me_mismatch_explain(const me_roster *roster,
                               const me_mismatch *mismatch,
-                              me_call_log *const *logs, me_diag *diag)
+                              const me_call_log *const *logs, me_diag *diag)
 {
     walk a = begin_walk(roster, mismatch, 0, logs);
     walk b = begin_walk(roster, mismatch, 1, logs);

@@ -30,6 +30,6 @@ me_mismatch me_match(const me_roster *roster);
  */
 me_status me_mismatch_explain(const me_roster *roster,
                               const me_mismatch *mismatch,
-                              me_call_log *const *logs, me_diag *diag);
+                              const me_call_log *const *logs, me_diag *diag);
 
 #endif /* MEMEST_COLLECTIVES_MATCH_H */

@@ -141,7 +141,7 @@ static me_status find_parties(me_call_replay *replay, me_digest_map *map,
 }
 
 static me_status queue_programs(me_call_replay *replay,
-                                me_call_log *const *logs)
+                                const me_call_log *const *logs)
 {
     const int n = replay->roster->n_programs;
     replay->lanes = own(replay, (size_t)n, sizeof *replay->lanes);
@@ -185,7 +185,7 @@ static me_status connect_runners(me_call_replay *replay)
 
 me_status me_call_replay_init(const me_roster *roster,
                               const me_classes *classes,
-                              me_call_log *const *logs,
+                              const me_call_log *const *logs,
                               me_call_replay *replay_out)
 {
     *replay_out = (me_call_replay){.roster = roster, .classes = classes};

@@ -73,18 +73,28 @@ const me_channel *me_program_find_channel(const me_program *program, int comm,
 /** The rank that is @p offset members after that of @p place. Local. */
 int me_place_peer(const me_place *place, int32_t offset);
 
+/** Logs of programs, on process 0. */
+typedef struct me_roster_logs {
+    const me_call_log **logs; /**< one a program, NULL where not wanted; NULL on
+                                   other processes */
+    me_call_log *
+        *own; /**< of them, those that are no process's own part; owned */
+    int count;
+} me_roster_logs;
+
 /**
- * Bring the logs of some programs to process 0. Collective.
+ * Bring the logs of some programs to process 0, which alone has nothing to bring:
+ * it looks at its own. Collective.
  *
+ * @param part       what @p logs_out may borrow logs of
  * @param is_wanted  for each program; the same on all processes
- * @param logs_out   on process 0 one log a program, NULL where not wanted, to
- *                   be given back with me_roster_free_logs(); NULL elsewhere
+ * @param logs_out   to be given back with me_roster_logs_fini()
  */
 me_status me_roster_fetch(me_transport *transport, const me_check_part *part,
                           const me_roster *roster, const bool *is_wanted,
-                          me_diag *diag, me_call_log ***logs_out);
+                          me_diag *diag, me_roster_logs *logs_out);
 
-/** Give back logs of me_roster_fetch(); NULL is allowed. Local. */
-void me_roster_free_logs(const me_roster *roster, me_call_log **logs);
+/** Give back what me_roster_fetch() made. Local. */
+void me_roster_logs_fini(me_roster_logs *logs);
 
 #endif /* MEMEST_COLLECTIVES_ROSTER_H */
