@@ -83,16 +83,24 @@ static me_simulation timing_kernels(const me_simulation *simulation)
     return timed;
 }
 
+/** By how much what it holds is doubtful at least, where timings are. */
+static uint64_t least_timed(const me_simulation *simulation,
+                            const me_rank_result *result)
+{
+    return simulation->alloc_conf.expandable_segments
+               ? 0
+               : result->timing_buffer_bytes;
+}
+
 /** What it holds where compiled kernels are timed, if that may be and there is not
  *  room for all that timings ask for; and by how much that is not what it holds
  *  where none is, which is a buffer at least: segments are cut otherwise by it,
- *  but for those that expand. Of a rank that dies anyway that is enough.
+ *  but for those that expand.
  *
  *  @param timed_out  as @p footprint where nobody doubts it, of no timing_bytes */
 static me_status find_timed(const me_simulation *simulation, int32_t rank,
-                            const me_footprint *footprint, bool is_hopeless,
-                            me_diag *diag, me_rank_result *result,
-                            me_footprint *timed_out)
+                            const me_footprint *footprint, me_diag *diag,
+                            me_rank_result *result, me_footprint *timed_out)
 {
     *timed_out =
         (me_footprint){footprint->reserved_bytes, footprint->outside_bytes, 0};
@@ -103,11 +111,9 @@ static me_status find_timed(const me_simulation *simulation, int32_t rank,
     const me_footprint most = {
         me_size_add(footprint->reserved_bytes, footprint->timing_bytes),
         footprint->outside_bytes, 0};
-    const uint64_t least = simulation->alloc_conf.expandable_segments
-                               ? 0
-                               : result->timing_buffer_bytes;
+    const uint64_t least = least_timed(simulation, result);
     result->timing_buffer_bytes = least;
-    if (is_hopeless || me_margin_fits(simulation, &most, none)) {
+    if (me_margin_fits(simulation, &most, none)) {
         return ME_OK;
     }
     const me_simulation timed = timing_kernels(simulation);
@@ -165,9 +171,10 @@ static me_status find_end(const me_simulation *simulation, int32_t rank,
     const bool is_hopeless =
         status == ME_OK && limit->oom &&
         me_margin_is_hopeless(simulation, footprint, result);
-    if (status == ME_OK) {
-        status = find_timed(simulation, rank, footprint, is_hopeless, diag,
-                            result, &timed);
+    if (is_hopeless) {
+        result->timing_buffer_bytes = least_timed(simulation, result);
+    } else if (status == ME_OK) {
+        status = find_timed(simulation, rank, footprint, diag, result, &timed);
     }
     const me_margin other = limit->oom ? me_margin_more(config, result)
                                        : me_margin_less(config, result);
