@@ -37,8 +37,8 @@ me_status me_srun_say_tasks(me_launch_ranks *ranks, me_config *config,
 
 /**
  * Ranks of a node, by numbers of ranks and nodes alone. Slurm deals tasks out to
- * the nodes of a step in turn to see how many each one gets (_task_layout_block()
- * of slurm_step_layout.c), Flux as well; mpirun fills the slots that Slurm's tasks
+ * the nodes of a step in turn to see how many each one gets (its
+ * _task_layout_block()), Flux as well; mpirun fills the slots that Slurm's tasks
  * are. Local.
  *
  * @return 0: nobody says so, or nodes have not as many each
