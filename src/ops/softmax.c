@@ -10,8 +10,9 @@ static const me_op softmax_gradient = {"_softmax_backward_data",
 static const me_op scaled_gradient = {"mul", "mul.Tensor",
                                       .cost = ME_POINTWISE};
 
-/** The kernel takes gradient · result as a tensor of its own, which is copied where
- *  the gradient and so it are transposed, and makes the type that the forward read. */
+/** The kernel takes gradient · result as a tensor of its own, which is copied
+ *  where the gradient and so it are transposed, and makes the type that the
+ *  forward read. */
 static void softmax_backward(me_engine *e, me_node *node, me_tensor *const *gy,
                              me_tensor **gx)
 {
