@@ -90,8 +90,8 @@ static void expect_cudnn(const me_te_norm_call *call, uint64_t bytes,
 
 /* In jobs h16_cudnn_rms and h16_cudnn_ln1p: 3 sums an SM, or 2 of each of two;
  * heads of queries and keys in between two measured rows. Then what no job has:
- * columns that cuDNN has no kernel of its own for; shapes between, which have what
- * the next one has. */
+ * columns that cuDNN has no kernel of its own for; shapes between, which have the
+ * kernel of the next one. */
 static void cudnn_asks_for_what_was_measured(void **state)
 {
     (void)state;
@@ -114,13 +114,16 @@ static void cudnn_asks_for_what_was_measured(void **state)
         {false, true, 8192, 80, UINT64_C(8) * 8192, true},
         {true, true, 2048, 80, UINT64_C(16) * 2048, true},
         {false, true, 65536, 80, UINT64_C(8) * 65536 + UINT64_C(4) * 80 * 7,
+         true},
+        {true, true, 131072, 2880,
+         UINT64_C(16) * 131072 + UINT64_C(8) * 2880 * 14, true},
+        {true, true, 1024, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, true},
+        {false, true, 100, 4096, UINT64_C(4) * 4096 * 100 + 64, true},
+        {false, true, 768, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, true},
+        {false, true, 640, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, false},
+        {false, true, 8192, 8448, UINT64_C(4) * 8448 * 264 + 64, false},
+        {false, true, 1, 1 << 20, UINT64_C(3) * (UINT64_C(1) << 22) + 96,
          false},
-        {true, true, 1024, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, false},
-        {false, true, 100, 4096, UINT64_C(4) * 4096 * 64 + 64, false},
-        {false, true, 8192, 8448, (UINT64_C(4) * 8192 * 264 + 64) * 8448 / 8192,
-         false},
-        {false, true, 1, 1 << 20,
-         UINT64_C(10813504) * (UINT64_C(1) << 20) / 20480, false},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
