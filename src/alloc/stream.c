@@ -101,12 +101,17 @@ static me_status next_line(me_stream *s, me_diag *diag, cursor *line_out)
         *line_out = (cursor){0};
         return ME_OK;
     }
-    const char *end = newline != NULL ? newline : s->end;
+    if (newline == NULL) {
+        return me_fail_at(diag, ME_ERR_SYNTAX, s->name, shown_line(s->line + 1),
+                          "the last line has no end, so that more of it may "
+                          "be missing: a recording ends with a newline");
+    }
+    const char *end = newline;
     *line_out = (cursor){s->at, end};
     if (end > s->at && end[-1] == '\r') {
         line_out->end--;
     }
-    s->at = newline != NULL ? newline + 1 : s->end;
+    s->at = newline + 1;
     s->line++;
     return ME_OK;
 }

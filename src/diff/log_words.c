@@ -23,6 +23,18 @@ static bool has_end(const char *at, const me_log_unit *unit)
            strchr(unit->ends, *at) != NULL;
 }
 
+size_t me_escape_bytes(const char *text, size_t length)
+{
+    size_t n = 2;
+    if (length < n || text[0] != '\033' || text[1] != '[') {
+        return 0;
+    }
+    while (n < length && text[n] >= ' ' && text[n] <= '?') {
+        n++; // parameters, and what stands behind them
+    }
+    return n < length ? n + 1 : 0;
+}
+
 bool me_log_bytes(const char *text, const me_log_unit *unit,
                   uint64_t *bytes_out)
 {
@@ -42,6 +54,21 @@ bool me_log_bytes(const char *text, const me_log_unit *unit,
     }
     *bytes_out = (uint64_t)llround(value * unit->bytes);
     return true;
+}
+
+bool me_log_goes_on(const char *text, int decimals)
+{
+    text += strspn(text, " ");
+    const size_t whole = strcspn(text, ". ,\t\r\n");
+    const char *rest = text + whole;
+    if (*rest == '.') {
+        const size_t n = strspn(rest + 1, "0123456789");
+        if (decimals > 0 && n >= (size_t)decimals) {
+            return false;
+        }
+        rest += strcspn(rest, " ,\t\r\n");
+    }
+    return *rest == '\0';
 }
 
 int32_t me_log_number(const char *line, const char *mark, int32_t missing)

@@ -247,15 +247,63 @@ me_status me_profile_option_add(me_profile *profile, const char *name,
     return o->name == NULL || o->value == NULL ? ME_ERR_NOMEM : ME_OK;
 }
 
+/** Does @p text stand at the beginning of those bytes? */
+static bool begins_with(const char *head, size_t length, const char *text)
+{
+    size_t i = 0;
+    while (*text != '\0' && i < length) {
+        const size_t escape = me_escape_bytes(head + i, length - i);
+        if (escape == 0 && head[i] != *text) {
+            return false;
+        }
+        text += escape == 0 ? 1 : 0;
+        i += escape == 0 ? 1 : escape;
+    }
+    return *text == '\0';
+}
+
 bool me_head_has(const char *head, size_t length, const char *text)
 {
-    const size_t n = strlen(text);
-    for (size_t i = 0; i + n <= length; i++) {
-        if (memcmp(head + i, text, n) == 0) {
-            return true;
-        }
+    const char *at = memchr(head, text[0], length);
+    const char *end = head + length;
+    while (at != NULL && !begins_with(at, (size_t)(end - at), text)) {
+        at = memchr(at + 1, text[0], (size_t)(end - at) - 1);
     }
-    return false;
+    return at != NULL;
+}
+
+static void remove_escapes(char *text)
+{
+    char *to = text;
+    size_t left = strlen(text);
+    while (left > 0) {
+        const size_t n = me_escape_bytes(text, left);
+        if (n == 0) {
+            *to++ = *text;
+        }
+        text += n == 0 ? 1 : n;
+        left -= n == 0 ? 1 : n;
+    }
+    *to = '\0';
+}
+
+/** What stands in a line between carriage returns, one after the other. */
+static me_status read_parts(me_profile *profile, char *buffer, int number,
+                            me_status (*line)(me_profile *profile, char *text,
+                                              int number, me_diag *diag),
+                            me_diag *diag)
+{
+    me_status status = ME_OK;
+    for (char *at = buffer; status == ME_OK && at != NULL;) {
+        char *end = at + strcspn(at, "\r\n");
+        char *next = *end == '\r' ? end + 1 : NULL;
+        profile->is_cut = *end == '\0';
+        *end = '\0';
+        remove_escapes(at);
+        status = line(profile, at, number, diag);
+        at = next;
+    }
+    return status;
 }
 
 me_status me_profile_lines(me_profile *profile, FILE *file,
@@ -272,12 +320,10 @@ me_status me_profile_lines(me_profile *profile, FILE *file,
                        profile->name);
     }
     while (status == ME_OK && fgets(buffer, LINE_BYTES, file) != NULL) {
-        const size_t length = strcspn(buffer, "\r\n");
-        const bool is_whole = buffer[length] != '\0';
-        buffer[length] = '\0';
+        const bool is_whole = strchr(buffer, '\n') != NULL;
         number += is_rest ? 0 : 1;
         if (!is_rest) {
-            status = line(profile, buffer, number, diag);
+            status = read_parts(profile, buffer, number, line, diag);
         }
         is_rest = !is_whole;
     }
@@ -380,7 +426,11 @@ static me_status read_file(me_profile *p, FILE *file, me_diag *diag)
     status = reader->read(p, file, diag);
     return status == ME_OK && p->n_ranks == 0
                ? me_fail_at(diag, ME_ERR_SYNTAX, p->name, 0,
-                            "%s, but no rank's memory stands in it", p->source)
+                            "%s, but no rank's memory stands in it%s",
+                            p->source,
+                            p->is_cut ? ": its last line has no end, and its "
+                                        "number may go on"
+                                      : "")
                : status;
 }
 

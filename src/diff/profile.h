@@ -98,6 +98,7 @@ typedef struct me_profile {
     me_profile_calls calls; /**< of a memory snapshot */
     uint32_t n_iterations;  /**< that have run at its end; 0: it does not say */
     me_progress_part *part; /**< while it is read; NULL: nobody looks */
+    bool is_cut; /**< while it is read: the line at hand has no end */
 } me_profile;
 
 /**

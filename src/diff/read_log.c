@@ -10,6 +10,10 @@
 static const me_log_unit mib = {1048576.0, "", " |["};
 static const me_log_unit gib = {1073741824.0, "GiB", "("};
 
+enum {
+    DECIMALS = 2 /**< of report_memory() */
+};
+
 static bool is_megatron_log(const char *head, size_t length)
 {
     return me_head_has(head, length, " memory (MB) | allocated: ");
@@ -36,20 +40,22 @@ static me_status read_megatron_line(me_profile *profile, char *text, int number,
     if (from == NULL) {
         return ME_OK;
     }
-    me_profile_rank *rank =
-        me_profile_rank_add(profile, me_log_number(text, "[Rank ", -1));
-    if (rank == NULL) {
-        return me_log_no_memory(profile, diag);
-    }
+    const int32_t number_of_rank = me_log_number(text, "[Rank ", -1);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         const char *at = strstr(from, fields[i].mark);
         uint64_t bytes = 0;
-        if (at == NULL) {
+        if (at == NULL ||
+            (profile->is_cut &&
+             me_log_goes_on(at + strlen(fields[i].mark), DECIMALS))) {
             continue;
         }
         if (!me_log_bytes(at + strlen(fields[i].mark), &mib, &bytes)) {
             return me_fail_at(diag, ME_ERR_SYNTAX, profile->name, number,
                               "no number of MB follows '%s'", fields[i].mark);
+        }
+        me_profile_rank *rank = me_profile_rank_add(profile, number_of_rank);
+        if (rank == NULL) {
+            return me_log_no_memory(profile, diag);
         }
         fields[i].keep(rank, fields[i].quantity, bytes);
     }
@@ -73,26 +79,10 @@ static bool is_torchtitan_log(const char *head, size_t length)
            me_head_has(head, length, "step: ");
 }
 
-/** Take escape sequences of a terminal's colours out. */
-static void remove_colors(char *text)
-{
-    char *to = text;
-    for (const char *at = text; *at != '\0';) {
-        if (*at == '\033' && at[1] == '[') {
-            at += 2 + strcspn(at + 2, "m");
-            at += *at == 'm' ? 1 : 0;
-        } else {
-            *to++ = *at++;
-        }
-    }
-    *to = '\0';
-}
-
 static me_status read_torchtitan_line(me_profile *profile, char *text,
                                       int number, me_diag *diag)
 {
     (void)number;
-    remove_colors(text);
     const char *at = strstr(text, "memory: ");
     uint64_t bytes = 0;
     if (at == NULL || strstr(text, "step: ") == NULL ||

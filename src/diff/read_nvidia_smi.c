@@ -190,13 +190,17 @@ static me_status add_sample(me_profile *profile, const char *line,
     return ME_OK;
 }
 
-/** Is it what a run that was stopped wrote last, without the bytes? */
-static bool is_cut(const char *line, const smi_head *head, FILE *file)
+/** Is it what a run that was stopped wrote last, without the bytes or the GPU, or
+ *  with a part of them? */
+static bool is_cut(const me_profile *profile, const char *line,
+                   const smi_head *head)
 {
-    const char *at = find_field(line, head->used);
+    const char *used = find_field(line, head->used);
+    const char *gpu = head->gpu < 0 ? used : find_field(line, head->gpu);
     uint64_t bytes = 0;
-    return feof(file) != 0 && strchr(line, '\n') == NULL &&
-           (at == NULL || !me_log_bytes(at, &field_mib, &bytes));
+    return profile->is_cut &&
+           (used == NULL || gpu == NULL || me_log_goes_on(used, 0) ||
+            me_log_goes_on(gpu, 0) || !me_log_bytes(used, &field_mib, &bytes));
 }
 
 static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
@@ -211,8 +215,9 @@ static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
     }
     for (int number = 2;
          status == ME_OK && fgets(line, sizeof line, file) != NULL; number++) {
+        profile->is_cut = strchr(line, '\n') == NULL && feof(file) != 0;
         if (line[strspn(line, " \r\n")] != '\0' && !read_head(line, &head) &&
-            !is_cut(line, &head, file)) {
+            !is_cut(profile, line, &head)) {
             status = add_sample(profile, line, &head, &gpus, number, diag);
         }
     }
@@ -341,7 +346,9 @@ static me_status read_row(me_profile *profile, const monitor *m,
     const char *gpu = word_at(line, m->gpu);
     const char *used = word_at(line, m->used);
     uint64_t bytes = 0;
-    if (gpu == NULL || used == NULL) {
+    if (gpu == NULL || used == NULL ||
+        (profile->is_cut &&
+         (me_log_goes_on(gpu, 0) || me_log_goes_on(used, 0)))) {
         return ME_OK; // the last line of a run that was stopped
     }
     if (*used == '-') {
@@ -368,6 +375,7 @@ static me_status read_monitor(me_profile *profile, FILE *file, me_diag *diag)
     profile->rounding = (uint64_t)field_mib.bytes;
     for (int number = 1;
          status == ME_OK && fgets(line, sizeof line, file) != NULL; number++) {
+        profile->is_cut = strchr(line, '\n') == NULL && feof(file) != 0;
         if (line[0] == '#') {
             (void)read_names(line, &m);
         } else if (m.used < 0) {

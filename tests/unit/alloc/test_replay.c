@@ -78,7 +78,7 @@ static void test_replay__recording(void **state)
            "free_completed\tx\n"
            "free_requested\tan id that is longer than sixteen bytes\n"
            "free_completed\tan id that is longer than sixteen bytes\n"
-           "empty_cache",
+           "empty_cache\n",
            "", 0, parts);
 }
 
@@ -130,6 +130,8 @@ static void test_replay__refuses(void **state)
         {"alloc\t1\ta\t-1\n", "not a CUDA stream's number: '-1'", 1},
         {"alloc\t1\ta\n", "not a CUDA stream's number", 1},
         {"alloc\t1\n", "the id is missing", 1},
+        {"alloc\t1\ta\t0\nalloc\t1\tb\t1", "the last line has no end", 2},
+        {"alloc\t1\ta\t0\nfree\t1\ta", "the last line has no end", 2},
         {"\nfrobnicate\t1\n", "but got: 'frobnicate'", 2},
         {"point\n", "the id is missing", 1},
         {"take\tnobody\t1\n", "driver, mapped or local_memory", 1},

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -66,6 +67,104 @@ static void test_profile__many_ranks(void **state)
     me_profile_destroy(b);
 }
 
+/** @return NULL, with the reason: it is refused */
+static me_profile *read_text(const char *text, me_diag *diag)
+{
+    char path[] = "/tmp/memest_profileXXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    me_profile *p = NULL;
+    *diag = (me_diag){.status = ME_OK};
+    const me_status status = me_profile_read(path, NULL, diag, &p);
+    assert_true((status == ME_OK) == (p != NULL));
+    unlink(path);
+    return p;
+}
+
+#define LINE "[Rank 0] (after 2 iterations) memory (MB) | allocated: "
+#define CSV  "index, memory.used [MiB]\n0, 7 MiB\n"
+#define BARE "index, memory.used [MiB]\n0, 7\n"
+
+/** What stands in a text; its number of MiB has at most two decimals. */
+static const struct {
+    const char *text;
+    me_quantity quantity;
+    int32_t rank;
+    double mib; /**< 0: the rank has none */
+} texts[] = {
+    {LINE "2000.50 | max allocated: 2840.5", ME_QUANTITY_ALLOCATED_END, 0,
+     2000.5},
+    // a number that may go on is none; two decimals are all there are
+    {LINE "2000.50 | max allocated: 2840.5", ME_QUANTITY_ALLOCATED_PEAK, 0, 0},
+    {LINE "2000.50 | max allocated: 28", ME_QUANTITY_ALLOCATED_PEAK, 0, 0},
+    {LINE "2000.50 | max allocated: ", ME_QUANTITY_ALLOCATED_PEAK, 0, 0},
+    {LINE "2000.50 | max allocated: 2840.", ME_QUANTITY_ALLOCATED_PEAK, 0, 0},
+    {LINE "2000.50 | max allocated: 2840.50", ME_QUANTITY_ALLOCATED_PEAK, 0,
+     2840.5},
+    {LINE "2000.50 | max allocated: 2840.5\n", ME_QUANTITY_ALLOCATED_PEAK, 0,
+     2840.5},
+    {LINE "2000.50 | max allocated: 28 ", ME_QUANTITY_ALLOCATED_PEAK, 0, 28},
+    {CSV "0, 76", ME_QUANTITY_DEVICE_PEAK, 0, 7},
+    {CSV "0, 7600 MiB", ME_QUANTITY_DEVICE_PEAK, 0, 7600},
+    {BARE "0, 76", ME_QUANTITY_DEVICE_PEAK, 0, 7},
+    {BARE "0, 76\n", ME_QUANTITY_DEVICE_PEAK, 0, 76},
+    {"memory.used [MiB], index\n7, 0\n76, 1", ME_QUANTITY_DEVICE_PEAK, 1, 0},
+    {"memory.used [MiB], index\n7, 0\n76, 1\n", ME_QUANTITY_DEVICE_PEAK, 1, 76},
+    {"memory.used [MiB], pci.bus_id\n7, 0:3B:00.0\n76, 0:3B:00.",
+     ME_QUANTITY_DEVICE_PEAK, 1, 0},
+    {"# gpu fb\n# Idx MB\n 0 7\n 0 76", ME_QUANTITY_DEVICE_PEAK, 0, 7},
+    {"# gpu fb\n# Idx MB\n 0 7\n 0 76\n", ME_QUANTITY_DEVICE_PEAK, 0, 76},
+    {"# fb gpu\n# MB Idx\n 7 0\n 76 1", ME_QUANTITY_DEVICE_PEAK, 1, 0},
+    // colours, and what clears a line
+    {"\033[32m" LINE "\033[1;36m2000.5\033[0m | max allocated: 1.0\033[0m\n",
+     ME_QUANTITY_ALLOCATED_END, 0, 2000.5},
+    {"\033[2K" LINE "2.0 | max allocated: 2840.0\033[0m\n",
+     ME_QUANTITY_ALLOCATED_PEAK, 0, 2840},
+    {"\033[K[Rank \033[36m3\033[0m] (a) memory \033[1m(\033[0mMB) | allocated: "
+     "2000.5\n",
+     ME_QUANTITY_ALLOCATED_END, 3, 2000.5},
+    // behind a progress bar, and in Windows' lines
+    {" 10%|#  | 1/9\r" LINE "2000.5\n", ME_QUANTITY_ALLOCATED_END, 0, 2000.5},
+    {LINE "2000.5\r\n", ME_QUANTITY_ALLOCATED_END, 0, 2000.5},
+};
+
+static void test_profile__last_numbers_may_be_cut(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        me_diag diag;
+        me_profile *p = read_text(texts[i].text, &diag);
+        assert_string_equal(diag.text, "");
+        assert_non_null(p);
+        const me_profile_rank *r = me_profile_rank_find(p, texts[i].rank);
+        const double bytes = r == NULL || !r->has[texts[i].quantity]
+                                 ? 0
+                                 : (double)r->bytes[texts[i].quantity];
+        if (bytes != texts[i].mib * 1048576) {
+            fail_msg("%s: %f bytes", texts[i].text, bytes);
+        }
+        me_profile_destroy(p);
+    }
+}
+
+/* Nothing but a number that may go on: it is said. */
+static void test_profile__only_a_cut_number(void **state)
+{
+    (void)state;
+    static const char *const cut[] = {LINE "2000.5",
+                                      "index, memory.used [MiB]\n0, 76",
+                                      "# gpu fb\n# Idx MB\n 0 7"};
+    for (size_t i = 0; i < sizeof cut / sizeof cut[0]; i++) {
+        me_diag diag;
+        assert_null(read_text(cut[i], &diag));
+        assert_non_null(strstr(diag.text, "its last line has no end"));
+    }
+}
+
 /** Parts are the same by their key, or without one by their name. */
 static void test_profile__parts(void **state)
 {
@@ -101,6 +200,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_profile__many_ranks),
         cmocka_unit_test(test_profile__parts),
+        cmocka_unit_test(test_profile__last_numbers_may_be_cut),
+        cmocka_unit_test(test_profile__only_a_cut_number),
     };
     return cmocka_run_group_tests_name("profile", tests, NULL, NULL);
 }
