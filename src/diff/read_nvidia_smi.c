@@ -213,6 +213,10 @@ static me_status read_csv(me_profile *profile, FILE *file, me_diag *diag)
     if (fgets(line, sizeof line, file) == NULL || !read_head(line, &head)) {
         return ME_OK;
     }
+    if (head.gpu < 0) {
+        profile->source = "samples of nvidia-smi, the largest of GPUs that "
+                          "they do not tell apart";
+    }
     for (int number = 2;
          status == ME_OK && fgets(line, sizeof line, file) != NULL; number++) {
         profile->is_cut = strchr(line, '\n') == NULL && feof(file) != 0;
