@@ -44,14 +44,23 @@ static bool is_script(const char *word)
            (me_ends_with(word, ".sh") || me_interpreter_of_script(word, path));
 }
 
-/** Does the command start a shell, or what memest has to step through by
+/** Is a word behind a launcher a script that it starts? A name without a folder
+ *  may be anything's value. */
+static bool is_started_script(const char *word)
+{
+    return (strchr(word, '/') != NULL || me_ends_with(word, ".sh")) &&
+           is_script(word);
+}
+
+/** Does the command start a shell, a script or what memest has to step through by
  *  acting, before any script of Python's? */
 static bool needs_acting(int argc, const char *const *argv)
 {
     for (int i = 0; i < argc && !me_ends_with(argv[i], ".py"); i++) {
         const me_wrapper *wrapper = me_wrapper_find(argv[i]);
-        if (wrapper != NULL && (wrapper->kind == ME_WRAPPER_SHELL ||
-                                wrapper->kind == ME_WRAPPER_FOREIGN)) {
+        if (wrapper == NULL ? is_started_script(argv[i])
+                            : wrapper->kind == ME_WRAPPER_SHELL ||
+                                  wrapper->kind == ME_WRAPPER_FOREIGN) {
             return true;
         }
     }

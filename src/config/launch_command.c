@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/launch_command.h"
 
+#include "base/input.h"
 #include "base/parse.h"
 #include "base/python_number.h"
 #include "config/argument_files.h"
@@ -428,8 +429,11 @@ static me_status step_word(walk *w, const char *word)
                ? me_launch_script_fail(word, w->diag)
                : me_fail(w->diag, ME_ERR_UNSUPPORTED,
                          "launch command: '%.80s' is no program that memest "
-                         "knows: begin at torchrun, srun, mpirun or python",
-                         word);
+                         "knows%s: begin at torchrun, srun, mpirun or python",
+                         word,
+                         me_ends_with(word, ".sh") && !me_input_is_file(word)
+                             ? ", and no file here"
+                             : "");
 }
 
 /** Steps over everything before the script; `at` is then behind it. */

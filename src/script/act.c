@@ -245,6 +245,11 @@ static void set_first(me_wrapper_kind kind)
         {ME_WRAPPER_TORCHRUN, "RANK"},
         {ME_WRAPPER_TORCHRUN, "LOCAL_RANK"},
         {ME_WRAPPER_TORCHRUN, "GROUP_RANK"},
+        {ME_WRAPPER_ACCELERATE, "RANK"}, // through torchrun's code
+        {ME_WRAPPER_ACCELERATE, "LOCAL_RANK"},
+        {ME_WRAPPER_ACCELERATE, "GROUP_RANK"},
+        {ME_WRAPPER_DEEPSPEED, "RANK"},
+        {ME_WRAPPER_DEEPSPEED, "LOCAL_RANK"},
     };
 
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
@@ -311,32 +316,48 @@ static int count(int argc, char **argv)
                : me_guise_start(argv + at);
 }
 
-/** Where torchrun's options begin, and those of launchers that take them; 0: it is
- *  another program. */
-static int begin_of_torchrun(int argc, char **argv)
+/** The launcher of a process a GPU that a command is: torchrun and what takes its
+ *  options, `deepspeed`, `accelerate launch`, a program or a module of Python's.
+ *  @param at_out  where its options begin
+ *  @return NULL: it is another program */
+static const me_wrapper *find_launcher(int argc, char **argv, int *at_out)
 {
-    static const char *const modules[] = {"torch.distributed.run",
-                                          "torch.distributed.launch"};
-    const char *name = me_guise_base(argv[0]);
-    const bool is_module = argc > 2 && strcmp(argv[1], "-m") == 0 &&
-                           me_is_one_of(argv[2], strlen(argv[2]), modules, 2);
-    return strcmp(name, "torchrun") == 0 || strcmp(name, "ft_launcher") == 0 ? 1
-           : is_module && strncmp(name, "python", 6) == 0                    ? 3
-                                                          : 0;
+    const me_wrapper *wrapper = me_wrapper_find(argv[0]);
+    int at = 1;
+    while (wrapper != NULL && wrapper->kind == ME_WRAPPER_PYTHON && at < argc &&
+           argv[at][0] == '-' && strcmp(argv[at], "-m") != 0) {
+        at += step_option(wrapper, argv + at, argc - at);
+    }
+    if (wrapper != NULL && wrapper->kind == ME_WRAPPER_PYTHON &&
+        at + 1 < argc && strcmp(argv[at], "-m") == 0) {
+        wrapper = me_wrapper_find(argv[at + 1]);
+        at += 2;
+    }
+    if (wrapper != NULL && wrapper->kind == ME_WRAPPER_PLAIN && at < argc) {
+        wrapper = me_wrapper_find(argv[at++]); // accelerate's launch
+    }
+    *at_out = at;
+    return wrapper != NULL && (wrapper->kind == ME_WRAPPER_TORCHRUN ||
+                               wrapper->kind == ME_WRAPPER_DEEPSPEED ||
+                               wrapper->kind == ME_WRAPPER_ACCELERATE)
+               ? wrapper
+               : NULL;
 }
 
 /** `torchrun --no-python PROGRAM …`, where that is no Python: a shell, a profiler,
- *  a script of the user's. @return where the program is; 0: nowhere */
-static int find_program(int argc, char **argv)
+ *  a script of the user's. @param kind_out  the launcher's, where there is one
+ *  @return where the program is; 0: nowhere */
+static int find_program(int argc, char **argv, me_wrapper_kind *kind_out)
 {
-    const me_wrapper *torchrun = me_wrapper_find("torchrun");
     bool is_program = false;
-    int at = begin_of_torchrun(argc, argv);
-    while (at > 0 && at < argc && argv[at][0] == '-') {
+    int at = 0;
+    const me_wrapper *launcher = find_launcher(argc, argv, &at);
+    while (launcher != NULL && at < argc && argv[at][0] == '-') {
         is_program |= strcmp(argv[at], "--no-python") == 0 ||
                       strcmp(argv[at], "--no_python") == 0;
-        at += step_option(torchrun, argv + at, argc - at);
+        at += step_option(launcher, argv + at, argc - at);
     }
+    *kind_out = launcher == NULL ? *kind_out : launcher->kind;
     return is_program && at < argc && me_guise_find(argv[at]) != ME_GUISE_LAUNCH
                ? at
                : 0;
@@ -345,10 +366,11 @@ static int find_program(int argc, char **argv)
 static int launch(int argc, char **argv)
 {
     const bool is_python = strncmp(me_guise_base(argv[0]), "python", 6) == 0;
-    const int program = find_program(argc, argv);
+    me_wrapper_kind kind = ME_WRAPPER_TORCHRUN;
+    const int program = find_program(argc, argv, &kind);
     if (program > 0) {
         keep_before(program, argv);
-        set_first(ME_WRAPPER_TORCHRUN);
+        set_first(kind);
         return me_guise_start(argv + program);
     }
     return is_python && !me_python_trains(argc, (const char *const *)argv)

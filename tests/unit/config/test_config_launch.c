@@ -121,6 +121,8 @@ static const struct {
      "'pretrain_t5.py' builds no GPT"},
     {"torchrun pretrain_hybrid.py --hybrid-layer-pattern M*",
      ME_ERR_UNSUPPORTED, "state-space layers (Mamba's)"},
+    {"srun -n 8 ./nothere.sh --num-layers 4", ME_ERR_UNSUPPORTED,
+     "knows, and no file here: begin at"},
     {"fish pretrain_gpt.py", ME_ERR_UNSUPPORTED,
      "'fish' is no program that memest knows"},
     {"torchrun pretrain_t5.py --num-layers 2 --hidden-size 64",

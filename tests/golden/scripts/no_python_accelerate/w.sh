@@ -1,0 +1,3 @@
+#!/bin/bash
+echo rank $LOCAL_RANK
+exec python -u pretrain_gpt.py "$@"

@@ -1,0 +1,3 @@
+#!/bin/bash
+export NCCL_NVLS_ENABLE=2
+exec python -u pretrain_gpt.py "$@"
