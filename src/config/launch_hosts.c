@@ -70,6 +70,27 @@ uint64_t me_host_pool_slots(const me_host_pool *pool)
     return sum;
 }
 
+uint64_t me_lsf_slots_each(const char *value)
+{
+    uint64_t each = 0;
+    bool is_one = true;
+    for (const char *at = value + strspn(value, " "); is_one && *at != '\0';) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+        char number[16];
+        uint64_t slots = 0;
+        const size_t length = strcspn(at, " ");
+        (void)snprintf(number, sizeof number, "%.*s",
+                       length < sizeof number ? (int)length : 0, at);
+        is_one = me_parse_u64(number, &slots) == ME_OK && slots > 0 &&
+                 (each == 0 || each == slots);
+        each = slots;
+        at += length;
+        at += strspn(at, " ");
+    }
+    return is_one ? each : 0;
+}
+
 uint64_t me_host_pool_slots_each(const me_host_pool *pool)
 {
     for (uint32_t i = 1; i < pool->count; i++) {

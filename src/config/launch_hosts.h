@@ -52,6 +52,10 @@ me_host *me_host_pool_find(const me_host_pool *pool, const char *name,
 /** All slots, at most ME_HOST_SLOTS_MOST + 1, which is too many. */
 uint64_t me_host_pool_slots(const me_host_pool *pool);
 
+/** Slots of every host of LSF's LSB_MCPU_HOSTS, `host 8 host 8`; 0: they differ,
+ *  or a number is none. */
+uint64_t me_lsf_slots_each(const char *value);
+
 /** Slots of every host; 0: they differ. */
 uint64_t me_host_pool_slots_each(const me_host_pool *pool);
 

@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "config/config_private.h"
+#include "config/launch_hosts.h"
 #include "config/launch_srun.h"
 #include "config/options.h"
 #include "config/site.h"
@@ -184,6 +185,10 @@ bool me_launch_ranks_variable(me_launch_ranks *ranks, const char *name,
             *(const char **)(void *)((char *)ranks + texts[i].offset) = value;
             return true;
         }
+    }
+    if (strcmp(name, "LSB_MCPU_HOSTS") == 0) {
+        ranks->slurm.per_node = me_lsf_slots_each(value);
+        return true;
     }
     if (strcmp(name, "CUDA_VISIBLE_DEVICES") == 0) {
         ranks->visible = count_visible(value);

@@ -2,6 +2,7 @@
 /* Containers, profilers and their like: their options are many and say nothing of
  * memory but by the variables that what they start has. */
 #include "base/parse.h"
+#include "script/act_lsf.h"
 #include "script/act_private.h"
 #include "script/guise.h"
 #include "script/inherit.h"
@@ -201,6 +202,7 @@ int me_guise_around(int argc, char **argv)
     const bool is_bsub = strcmp(program, "bsub") == 0;
     seen p = {.row = find_around(program)};
     me_inherit inherit = {.is_clean = false};
+    me_lsf lsf = {.slots = 0};
     if (is_container) {
         me_guise_enter_container();
     }
@@ -226,6 +228,7 @@ int me_guise_around(int argc, char **argv)
         if (python != NULL) {
             return start(&inherit, false, python);
         }
+        me_lsf_option(&lsf, program, argc - at, argv + at);
         const int n =
             me_inherit_option(&inherit, program, argc - at, argv + at);
         const int own = skip_option(&p, argc - at, argv + at);

@@ -101,6 +101,20 @@ static void test_hosts__ranks_of_a_node(void **state)
           "", 4, 2);
 }
 
+/* LSF's hosts with their slots, in one variable. */
+static void test_hosts__lsf(void **state)
+{
+    (void)state;
+    assert_int_equal(me_lsf_slots_each("a 8 b 8"), 8);
+    assert_int_equal(me_lsf_slots_each(" a 8  b 8 "), 8);
+    assert_int_equal(me_lsf_slots_each("a 6"), 6);
+    assert_int_equal(me_lsf_slots_each("a 8 b 4"), 0);
+    assert_int_equal(me_lsf_slots_each("a 8 b"), 0);
+    assert_int_equal(me_lsf_slots_each("a 8 b 8x"), 0);
+    assert_int_equal(me_lsf_slots_each("a 0"), 0);
+    assert_int_equal(me_lsf_slots_each(""), 0);
+}
+
 /* deepspeed/launcher/runner.py. */
 static void test_hosts__deepspeed(void **state)
 {
@@ -386,6 +400,7 @@ int main(void)
     assert_int_equal(setenv("HF_HOME", "/nonexistent", 1), 0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hosts__ranks_of_a_node),
+        cmocka_unit_test(test_hosts__lsf),
         cmocka_unit_test(test_hosts__deepspeed),
         cmocka_unit_test(test_hosts__accelerate),
         cmocka_unit_test(test_hosts__default_of_accelerate),

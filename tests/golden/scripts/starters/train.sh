@@ -20,5 +20,5 @@ apptainer exec --nv /images/nemo $JOB
 enroot start --rw nemo $JOB
 ch-run -w /images/nemo -- $JOB
 nsys profile -o nemo -w true $JOB
-bsub -J nemo -n 4 "cd /tmp; $JOB"
+bsub -J nemo -W 4 "cd /tmp; $JOB"
 uv run --extra nemo --python python3.12 $JOB
