@@ -152,6 +152,13 @@ int32_t me_order_torch_group(const me_pipeline *pipeline)
                       : pipeline->microbatches;
 }
 
+/** Does a rank have at most ME_STEPS_MAX chunk micro-batches? */
+static bool is_in_bounds(const me_pipeline *pipeline)
+{
+    return pipeline->microbatches <= ME_STEPS_MAX / pipeline->chunks &&
+           pipeline->ranks <= ME_STEPS_MAX / pipeline->chunks;
+}
+
 me_status me_schedule_check(const me_schedule *schedule,
                             const me_pipeline *pipeline, me_diag *diag)
 {
@@ -161,14 +168,21 @@ me_status me_schedule_check(const me_schedule *schedule,
                        "no rank %d in a pipeline of %d ranks", pipeline->rank,
                        pipeline->ranks);
     }
-    if (pipeline->microbatches < 1 || pipeline->chunks < 1 ||
-        pipeline->microbatches > ME_STEPS_MAX / pipeline->chunks ||
-        pipeline->ranks > ME_STEPS_MAX / pipeline->chunks) {
+    if (pipeline->microbatches < 1 || pipeline->chunks < 1) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "can't schedule %d micro-batches over %d pipeline "
                        "ranks with %d chunks each",
                        pipeline->microbatches, pipeline->ranks,
                        pipeline->chunks);
+    }
+    if (!is_in_bounds(pipeline)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "%d micro-batches over %d pipeline ranks, %d chunk%s on "
+                       "each, are too many: micro-batches, or ranks, times "
+                       "chunks are at most %d",
+                       pipeline->microbatches, pipeline->ranks,
+                       pipeline->chunks, pipeline->chunks == 1 ? "" : "s",
+                       ME_STEPS_MAX);
     }
     return schedule->check(pipeline, diag);
 }
@@ -181,7 +195,9 @@ int32_t me_schedule_chunks(const me_schedule *schedule,
     }
     me_pipeline p = *pipeline;
     p.chunks = 1;
-    return me_schedule_check(schedule, &p, NULL) == ME_OK ? 1 : 2;
+    return !is_in_bounds(&p) || me_schedule_check(schedule, &p, NULL) == ME_OK
+               ? 1
+               : 2;
 }
 
 int32_t me_schedule_in_flight(const me_schedule *schedule,

@@ -250,8 +250,9 @@ static void test_schedule__names_what_does_not_fit(void **state)
          "each"},
         {"interleaved",
          {2, 0, INT32_MAX, 2, 0, 0, 0},
-         "can't schedule 2147483647 micro-batches over 2 pipeline ranks with "
-         "2 chunks each"},
+         "2147483647 micro-batches over 2 pipeline ranks, 2 chunks on each, "
+         "are too many: micro-batches, or ranks, times chunks are at most "
+         "536870912"},
         {"interleaved",
          {2, 0, 4, 1, 0, 0, 0},
          "schedule interleaved needs at least 2 pipeline ranks and 2 chunks, "
