@@ -185,7 +185,7 @@ static void test_views__every_second_column(void **state)
     me_leave(e, frame, NULL);
 }
 
-/* No memory; the gradient is summed over what was expanded. */
+/* No memory; the gradient is summed over what was expanded, if anything was. */
 static void test_views__expand(void **state)
 {
     me_test_events *events = *state;
@@ -198,6 +198,8 @@ static void test_views__expand(void **state)
     EXPECT_EVENTS(events, "");
     assert_true(me_shape_equal(&y->shape, &ME_SHAPE(4, 5, 3)));
     assert_string_equal(test_backward(events, me_neg(e, y)), "+120 +24 -120");
+    me_tensor *same = me_expand(e, x, ME_SHAPE(4, 1, 3));
+    assert_string_equal(test_backward(events, me_neg(e, same)), "+24 -24");
     me_leave(e, frame, NULL);
 }
 
