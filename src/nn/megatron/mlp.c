@@ -35,33 +35,44 @@ static void halve(me_nn *nn, me_tensor *u, me_tensor *halves[2])
     }
 }
 
+bool me_activation_is_gated(const me_nn *nn)
+{
+    return activations[nn->config->model.activation].is_gated;
+}
+
+/** The activation as it is configured. */
+static me_tensor *function(me_nn *nn, me_tensor *x)
+{
+    const me_activation kind = nn->config->model.activation;
+    return nn->config->train.torch_compile
+               ? activations[kind].forward(nn->e, x)
+               : activations[kind].op_by_op(nn->e, x);
+}
+
+/** Transformer Engine's function where it is asked for, else NULL. */
+static me_tensor *te_activation(me_nn *nn, me_tensor *u)
+{
+    const me_backend *backend = me_backend_of(nn);
+    return nn->config->train.use_te_activation_func &&
+                   backend->activation_func != NULL
+               ? backend->activation_func(nn->e, u, me_activation_is_gated(nn))
+               : NULL;
+}
+
 /** activation(first half) · (second half + offset), or of all of @p u. */
 static me_tensor *activate(me_nn *nn, me_tensor *u)
 {
     me_engine *e = nn->e;
-    const me_activation kind = nn->config->model.activation;
-    const me_backend *backend = me_backend_of(nn);
-    if (nn->config->train.use_te_activation_func &&
-        backend->activation_func != NULL) {
-        return backend->activation_func(e, u, activations[kind].is_gated);
-    }
-    me_tensor *(*const function)(me_engine * e, me_tensor * x) =
-        nn->config->train.torch_compile ? activations[kind].forward
-                                        : activations[kind].op_by_op;
-    if (!activations[kind].is_gated) {
-        return function(e, u);
+    me_tensor *whole = te_activation(nn, u);
+    if (whole != NULL || !me_activation_is_gated(nn)) {
+        return whole != NULL ? whole : function(nn, u);
     }
     const me_frame frame = me_enter(e);
     me_tensor *halves[2] = {NULL, NULL};
     halve(nn, u, halves);
-    me_tensor *gate = function(e, halves[0]);        // (s, b, f/t)
+    me_tensor *gate = function(nn, halves[0]);       // (s, b, f/t)
     me_tensor *linear = me_add_number(e, halves[1]); // copied, even for + 0
     return me_leave(e, frame, me_mul(e, gate, linear));
-}
-
-bool me_activation_is_gated(const me_nn *nn)
-{
-    return activations[nn->config->model.activation].is_gated;
 }
 
 void me_mlp_create(me_nn *nn, me_module_id module, const me_mlp_spec *spec,
@@ -206,6 +217,21 @@ me_tensor *me_mlp_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
     me_tensor *y =
         fused != NULL ? fused : me_mlp_open_activation(nn, u, bias, scale);
     return me_leave(nn->e, frame, y);
+}
+
+me_tensor *me_mlp_plain_activation(me_nn *nn, me_tensor *u)
+{
+    me_engine *e = nn->e;
+    const uint64_t f = me_dim(u, -1) / 2;
+    const me_frame frame = me_enter(e);
+    me_tensor *y = fused_activation(nn, u, NULL, NULL);
+    y = y != NULL ? y : te_activation(nn, u);
+    if (y == NULL && me_activation_is_gated(nn)) {
+        me_tensor *halves[2] = {NULL, NULL};
+        me_split_last(e, u, 2, (uint64_t[]){f, f}, halves);
+        y = me_mul(e, function(nn, halves[0]), halves[1]); // (s, b, f/t)
+    }
+    return me_leave(e, frame, y != NULL ? y : function(nn, u));
 }
 
 /** `bias.unsqueeze(0) * scale.unsqueeze(-1)`: (h) and (n) to (n, h). */

@@ -64,4 +64,8 @@ me_tensor *me_mlp_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
 me_tensor *me_mlp_open_activation(me_nn *nn, me_tensor *u, me_parameter *bias,
                                   const me_token_scale *scale);
 
+/** That of shared experts which overlap with the dispatcher, without bias and
+ *  weights: halves are neither clamped nor offset (SharedExpertMLP's own glu()). */
+me_tensor *me_mlp_plain_activation(me_nn *nn, me_tensor *u);
+
 #endif /* MEMEST_NN_MEGATRON_MLP_H */

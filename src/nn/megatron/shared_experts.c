@@ -148,7 +148,7 @@ void me_shared_experts_fc1_and_act(me_shared_experts *shared,
     me_tensor *u = me_column_parallel(nn, &shared->mlp.linear_fc1,
                                       shared->cached_fc1_input);
     me_clear(e, &shared->cached_fc1_input);
-    me_tensor *a = me_rebind(e, u, me_mlp_activation(nn, u, NULL, NULL));
+    me_tensor *a = me_rebind(e, u, me_mlp_plain_activation(nn, u));
     me_module_leave(e);
     me_stream_set(e, stream);
     if (overlapped->grad_fn != NULL) {
