@@ -48,6 +48,8 @@ typedef struct listener {
     me_status status;
     action *holder; /**< of what is live at the end of the open action; NULL */
     action *open;   /**< whose launches are told; NULL: nobody's */
+    int64_t pending_ns; /**< from the end of the last kernel to that of a linear
+                             layer's collective; 0: none is waited for */
     me_digest digest;
     action forward[MICROBATCHES];
     action backward[MICROBATCHES];
@@ -97,17 +99,45 @@ static int64_t collective_ns(const listener *l, const me_launch *launch)
     return a < b && !spans_nodes(&l->card->layout, &group) ? a : b;
 }
 
+/** Kernels wait for what a linear layer began beside them. */
+static void stream_waits(listener *l, action *open)
+{
+    open->ns += l->pending_ns;
+    l->pending_ns = 0;
+}
+
+/** Kernels wait at once, or a linear layer has more of them run meanwhile and waits
+ *  before its backward ends. Of others nobody knows in which layer they are waited
+ *  for. */
+static void add_collective(listener *l, const me_launch *launch, action *open)
+{
+    const int64_t ns = collective_ns(l, launch);
+    const bool is_linear = launch->is_async && !launch->is_ahead &&
+                           launch->group == ME_GROUP_TENSOR;
+    open->collectives_ns += ns;
+    open->ns += launch->is_async || launch->is_ahead ? 0 : ns;
+    l->pending_ns = is_linear ? ns : 0;
+}
+
+static void add_kernel(listener *l, const me_launch *launch, action *open)
+{
+    const int64_t ns = me_kernel_ns(&l->card->rates, launch);
+    open->ns += ns;
+    l->pending_ns = l->pending_ns > ns ? l->pending_ns - ns : 0;
+}
+
 /** Each moves one clock of the rank at least, and an end of the step is the end of
  *  all. */
-static void add_launch(const listener *l, const me_launch *launch, action *open)
+static void add_launch(listener *l, const me_launch *launch, action *open)
 {
     const me_rates *rates = &l->card->rates;
     if (launch->kind == ME_LAUNCH_KERNEL) {
-        open->ns += me_kernel_ns(rates, launch);
+        add_kernel(l, launch, open);
     } else if (launch->kind == ME_LAUNCH_COLLECTIVE) {
-        const int64_t ns = collective_ns(l, launch);
-        open->collectives_ns += ns;
-        open->ns += launch->is_async || launch->is_ahead ? 0 : ns;
+        add_collective(l, launch, open);
+    } else if (launch->kind == ME_LAUNCH_STREAM_WAITS) {
+        stream_waits(l, open);
+        return;
     } else if (launch->kind != ME_LAUNCH_HOST) {
         return;
     }
@@ -132,6 +162,7 @@ static void on_launch(void *self, const me_launch *launch)
     digest_launch(&l->digest, launch);
     if (launch->kind == ME_LAUNCH_ACTION_BEGIN) {
         l->open = action_of(l, launch->is_backward, launch->microbatch);
+        l->pending_ns = 0;
     } else if (launch->kind == ME_LAUNCH_ACTION_END) {
         l->open = NULL;
     } else if (l->open != NULL) {

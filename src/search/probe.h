@@ -21,7 +21,8 @@
 typedef struct me_probe {
     int64_t
         forward_ns; /**< of a layer: kernels, and the collectives of its ranks
-                             that kernels wait for at once */
+                             that kernels wait for: at once,
+                             or beyond what runs meanwhile */
     int64_t backward_ns; /**< likewise, with what is recomputed */
     int64_t ends_ns;     /**< of embedding, head and loss together, both ways */
     int64_t head_ns;     /**< of head and loss alone */
