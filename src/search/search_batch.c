@@ -320,6 +320,14 @@ static me_status screen_batch(me_search_run *s, me_search_batch *b,
     return status;
 }
 
+/** Is a bound so near to the lowest of a batch that it probably comes before the
+ *  lowest one's step, which is about a percent above its bound? Others wait, since
+ *  what that one beats need not be screened. */
+static bool is_near(int64_t step_ns, int64_t lowest_ns)
+{
+    return step_ns - lowest_ns <= lowest_ns / 100;
+}
+
 /** The next that nothing rules out: one that was screened, or some that were not
  *  and come before any that was. */
 static void fill_batch(me_search_run *s, me_search_queue *queue,
@@ -327,10 +335,12 @@ static void fill_batch(me_search_run *s, me_search_queue *queue,
 {
     b->count = 0;
     bool is_full = false;
+    int64_t lowest_ns = 0;
     while (!is_full && queue->count > 0) {
         const uint32_t index = queue->items[0].index;
         const me_candidate *c = &s->candidates.items[index];
-        if (c->is_screened && b->count > 0) {
+        if (b->count > 0 &&
+            (c->is_screened || !is_near(c->bound.step_ns, lowest_ns))) {
             return;
         }
         me_search_queue_pop(queue);
@@ -338,6 +348,7 @@ static void fill_batch(me_search_run *s, me_search_queue *queue,
             put_behind(s, index);
             continue;
         }
+        lowest_ns = b->count == 0 ? c->bound.step_ns : lowest_ns;
         b->indices[b->count++] = index;
         is_full = c->is_screened || b->count == ME_SEARCH_BATCH;
     }
