@@ -478,7 +478,7 @@ me_status me_config_read_launch(me_config *config, int argc,
                                 const char *const *argv, me_diag *diag)
 {
     me_argument_words all = {argc, argv};
-    me_status status = me_launch_contexts_join(config, &all, diag);
+    me_status status = me_launch_contexts_join(config->own->text, &all, diag);
     walk w = {
         .config = config, .argc = all.argc, .argv = all.argv, .diag = diag};
     if (status == ME_OK) {

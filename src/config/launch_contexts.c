@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/launch_contexts.h"
 
-#include "base/arena.h"
 #include "base/parse.h"
-#include "config/config_private.h"
 #include "config/wrappers.h"
 
 #include <stddef.h>
@@ -46,6 +44,7 @@ static const me_wrapper *find_launcher(const me_argument_words *words,
         const me_wrapper *wrapper = me_wrapper_find(words->argv[i]);
         if (wrapper != NULL && (wrapper->kind == ME_WRAPPER_MPIRUN ||
                                 wrapper->kind == ME_WRAPPER_SRUN ||
+                                wrapper->kind == ME_WRAPPER_JSRUN ||
                                 wrapper->kind == ME_WRAPPER_APRUN)) {
             *at_out = i;
             return wrapper;
@@ -177,7 +176,7 @@ static me_status join(joining *j, me_arena *arena, int at,
                            : write_joined(j, arena, &first, ranks, words_out);
 }
 
-me_status me_launch_contexts_join(me_config *config, me_argument_words *words,
+me_status me_launch_contexts_join(me_arena *arena, me_argument_words *words,
                                   me_diag *diag)
 {
     const me_argument_words given = *words;
@@ -194,9 +193,9 @@ me_status me_launch_contexts_join(me_config *config, me_argument_words *words,
                        given.argv[at]);
     }
     joining j = {.words = &given, .wrapper = wrapper, .diag = diag};
-    j.variables = me_arena_alloc(config->own->text, (size_t)given.argc,
-                                 sizeof *j.variables);
+    j.variables =
+        me_arena_alloc(arena, (size_t)given.argc, sizeof *j.variables);
     return j.variables == NULL
                ? me_fail(diag, ME_ERR_NOMEM, "no memory for the launch command")
-               : join(&j, config->own->text, at + 1, words);
+               : join(&j, arena, at + 1, words);
 }

@@ -277,8 +277,13 @@ static void keep_before(int count, char **argv)
 
 /** srun and mpirun: what they start runs once, as the first of its tasks; their
  *  words stay in front of the launch that comes of it. */
-static int count(int argc, char **argv)
+static int count(int given, char **words)
 {
+    int argc = given;
+    char **argv = me_guise_join(given, words, &argc);
+    if (argv == NULL) {
+        return 1;
+    }
     const me_wrapper *wrapper = me_wrapper_find(argv[0]);
     const int skipped =
         wrapper == NULL ? 0

@@ -42,6 +42,12 @@ int me_guise_fail(const char *what, const char *why);
  *  the environment that its options leave (script/inherit.h). */
 int me_guise_around(int argc, char **argv);
 
+/** The words of a launcher whose parts `:` parts as those of one, with all ranks
+ *  (config/launch_contexts.h); others as they are.
+ *  @param argc_out  their number
+ *  @return NULL: it cannot be done, which was told */
+char **me_guise_join(int argc, char **argv, int *argc_out);
+
 /** sudo and its like: the command behind options and assignments is started, with
  *  the environment that they leave; of su its shell. */
 int me_guise_as(int argc, char **argv);
