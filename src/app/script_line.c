@@ -115,6 +115,40 @@ static part setting_of(const char *text, part name, const char *use)
     return found;
 }
 
+/** Is @p name a word of those bytes, which a `<` would give another input? */
+static bool reads_name(part command, part name)
+{
+    if (memchr(command.at, '<', command.length) != NULL) {
+        return false;
+    }
+    for (size_t i = 1; i + name.length <= command.length; i++) {
+        const bool ends = i + name.length == command.length ||
+                          !is_name(command.at[i + name.length]);
+        if (command.at[i - 1] == ' ' && ends &&
+            strncmp(command.at + i, name.at, name.length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The shell's `read`, not of a loop, that takes a variable from the script's input;
+ *  of no length: none. */
+static part reading_of(const char *text, part name)
+{
+    for (const char *at = strstr(text, "read "); at != NULL;
+         at = strstr(at + 1, "read ")) {
+        const part line = line_at(text, at);
+        const char *first = line.at + strspn(line.at, " \t");
+        const bool begins = at == first || (at >= text + 2 && at[-2] == ';');
+        const part command = {at, strcspn(at, ";\n")};
+        if (begins && reads_name(command, name)) {
+            return command;
+        }
+    }
+    return (part){NULL, 0};
+}
+
 static void append_part(me_str *line, part shown)
 {
     while (shown.length > 0 && strchr(" \t\r", shown.at[shown.length - 1])) {
@@ -148,8 +182,15 @@ void me_script_line_append(const char *name, const char *text, const char *flag,
     const part setting = variable.length == 0
                              ? (part){NULL, 0}
                              : setting_of(text, variable, use.at);
-    if (setting.length > 0) {
-        me_str_printf(line, "; line %u: ", number_of(text, setting.at));
-        append_part(line, setting);
+    const part reading = variable.length == 0 || setting.length > 0
+                             ? (part){NULL, 0}
+                             : reading_of(text, variable);
+    const part from = setting.length > 0 ? setting : reading;
+    if (from.length > 0) {
+        me_str_printf(line, "; line %u: ", number_of(text, from.at));
+        append_part(line, from);
+    }
+    if (reading.length > 0) {
+        me_str_append(line, "; the input of a script is empty here");
     }
 }

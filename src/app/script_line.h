@@ -13,7 +13,8 @@
 
 /**
  * Append `train.sh:46: --tokenizer-model $HF; line 12: HF=`, or nothing where the
- * flag is not seen. Local.
+ * flag is not seen; of a variable that `read` takes from the script's input, which
+ * is empty, that line. Local.
  *
  * @param name  of the script
  * @param text  of it
