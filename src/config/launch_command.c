@@ -259,7 +259,8 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
         return fail_option(w, program);
     }
     const int n_words = attached != NULL ? 1 : 1 + option->n_values;
-    if (n_words > w->argc - w->at) {
+    if (n_words > w->argc - w->at ||
+        (n_words > 1 && me_launch_takes_no_value(wrapper, word_at(w, 1)))) {
         return me_fail_flag(w->diag,
                             me_fail(w->diag, ME_ERR_SYNTAX,
                                     "%.60s of %.60s has no value", word,

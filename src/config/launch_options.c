@@ -145,3 +145,14 @@ me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
                 hint),
         name);
 }
+
+bool me_launch_takes_no_value(const me_wrapper *wrapper, const char *word)
+{
+    const bool is_of_python = wrapper->kind == ME_WRAPPER_TORCHRUN ||
+                              wrapper->kind == ME_WRAPPER_DEEPSPEED ||
+                              wrapper->kind == ME_WRAPPER_ACCELERATE;
+    const bool is_number = word[0] == '-' && word[1] != '\0' &&
+                           word[1 + strspn(word + 1, "0123456789.")] == '\0';
+    return is_of_python && word[0] == '-' && word[1] != '\0' && !is_number &&
+           strchr(word, ' ') == NULL;
+}

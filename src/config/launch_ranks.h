@@ -113,4 +113,8 @@ void me_launch_ranks_partition(me_launch_ranks *ranks, const char *name);
 me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
                                  me_diag *diag) ME_MUST_CHECK;
 
+/** Is a word behind an option of a launcher of Python's another option to it, and
+ *  no value? So argparse has it (_parse_optional()), where others take any word. */
+bool me_launch_takes_no_value(const me_wrapper *wrapper, const char *word);
+
 #endif /* MEMEST_CONFIG_LAUNCH_RANKS_H */
