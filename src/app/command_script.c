@@ -6,6 +6,8 @@
 #include "app/script_jobs.h"
 #include "app/script_words.h"
 #include "base/input.h"
+#include "base/parse.h"
+#include "config/wrappers.h"
 #include "run/job_card.h"
 #include "script/carry.h"
 #include "script/script_run.h"
@@ -172,6 +174,21 @@ static me_status act(const me_cli *cli, me_launch_words *to, me_diag *diag)
     return status;
 }
 
+/** Is srun among the words in front of a script of Python's? */
+static bool starts_srun(const me_cli *cli)
+{
+    for (int i = 0; i < cli->launch_argc; i++) {
+        const me_wrapper *wrapper = me_wrapper_find(cli->launch_argv[i]);
+        if (me_ends_with(cli->launch_argv[i], ".py")) {
+            return false;
+        }
+        if (wrapper != NULL && wrapper->kind == ME_WRAPPER_SRUN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** A launch command is started in the shell that memest runs in: what that
  *  exports reaches the job, and inside of a job of Slurm's its variables say
  *  what the command leaves open. */
@@ -180,8 +197,9 @@ static me_status add_exported(const me_cli *cli, me_launch_words *to,
 {
     me_script_launch launch = {.argc = cli->launch_argc,
                                .argv = cli->launch_argv};
-    const me_status status = me_exported_find(
-        to->arena, diag, &launch.variables, &launch.n_variables);
+    const me_status status =
+        me_exported_find(to->arena, starts_srun(cli), diag, &launch.variables,
+                         &launch.n_variables);
     return status == ME_OK ? make_words(&launch, to, diag) : status;
 }
 

@@ -53,8 +53,9 @@ static bool is_in_job(void)
            getenv("SLURM_STEP_NUM_TASKS") != NULL;
 }
 
-/** Does what the user's shell exports of it count? */
-static bool is_exported(const char *variable)
+/** Does what the user's shell exports of it count? @param of_srun  do those of
+ *  Slurm count outside of a job? */
+static bool is_exported(const char *variable, bool of_srun)
 {
     static const char *const beginnings[] = {"PYTORCH_", "NCCL_", "NVTE_",
                                              "TORCH_NCCL_"};
@@ -66,11 +67,11 @@ static bool is_exported(const char *variable)
     char name[64];
     const int length = (int)strcspn(variable, "=");
     (void)snprintf(name, sizeof name, "%.*s", length, variable);
-    return (strncmp(variable, "SLURM_", 6) != 0 || is_in_job()) &&
+    return (strncmp(variable, "SLURM_", 6) != 0 || of_srun || is_in_job()) &&
            me_launch_says_ranks(name);
 }
 
-me_status me_exported_find(me_arena *arena, me_diag *diag,
+me_status me_exported_find(me_arena *arena, bool of_srun, me_diag *diag,
                            const char *const **variables_out, int *count_out)
 {
     size_t most = 0;
@@ -80,7 +81,7 @@ me_status me_exported_find(me_arena *arena, me_diag *diag,
     }
     const char **variables = me_arena_alloc(arena, most + 1, sizeof *variables);
     for (size_t i = 0; variables != NULL && i < most; i++) {
-        if (is_exported(environ[i])) {
+        if (is_exported(environ[i], of_srun)) {
             variables[count++] = environ[i];
         }
     }

@@ -24,10 +24,12 @@ void me_exported_restore_job(void);
  * NAME=VALUE of all that can matter: variables of PyTorch, NCCL and Transformer
  * Engine, and Slurm's inside of a job. Local.
  *
+ * @param of_srun        does the command start srun, which takes its options from
+ *                       Slurm's variables outside of a job, too?
  * @param variables_out  of the arena, its texts borrowed from the environment
  * @return ME_OK or ME_ERR_NOMEM
  */
-me_status me_exported_find(me_arena *arena, me_diag *diag,
+me_status me_exported_find(me_arena *arena, bool of_srun, me_diag *diag,
                            const char *const **variables_out,
                            int *count_out) ME_MUST_CHECK;
 
