@@ -58,6 +58,9 @@ const me_flag_rule me_flags_no_effect[] = {
      "--end-weight-decay:f --weight-decay-incr-style:constant|linear|cosine "
      "--lr:f --min-lr:f",
      .note = "Python numbers of the parameter groups"},
+    // not-a-number too: FusedAdam asks nothing of them (Transformer Engine,
+    // fused_adam.py), nor do optimizers that HybridDeviceOptimizer gives them by
+    // groups
     {"--adam-beta1:f --adam-beta2:f --adam-eps:f --muon-momentum:f "
      "--muon-scale-mode:spectral|unit_rms_norm|shape_scaling "
      "--muon-coefficient-type:simple|quintic|polar_express|aol "

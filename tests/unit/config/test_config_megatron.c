@@ -456,7 +456,7 @@ static void test_megatron__takes_what_float_takes(void **state)
     (void)state;
     static const char *const flags[] = {
         "--clip-grad inf", "--clip-grad=-inf", "--clip-grad nan",
-        "--clip-grad -1 --lr inf --adam-eps=-inf"};
+        "--clip-grad -1 --lr inf --adam-eps=-inf --adam-beta1 nan"};
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         me_config *config = job_of(flags[i]);
         assert_true((config->optimizer.clip_grad > 0) == (i == 0));
