@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
+#include "config/said_vocabulary.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +60,9 @@ void me_said_forget(me_config *config, const char *option)
 {
     me_flag_list *list = &config->assumptions;
     int32_t n = 0;
+    if (strcmp(option, "model.vocab_size") == 0) {
+        config->own->vocabulary.is_decided = false;
+    }
     for (int32_t i = 0; i < list->count; i++) {
         if (!rests_on(&list->flags[i], option)) {
             list->flags[n++] = list->flags[i];
@@ -138,12 +142,14 @@ void me_said_dump(const me_config *config, me_str *text)
     const me_flag_list *const lists[N_LISTS] = {
         &config->not_modelled, &config->environment, &config->assumptions};
     const char *sign = config->own->fork_sign;
-    bool is_open = sign != NULL;
-    if (is_open) {
-        me_str_append(text, "\nlaunch = {\n   ");
+    bool is_open = sign != NULL || me_said_vocabulary_holds(config);
+    me_str_append(text, is_open ? "\nlaunch = {\n" : "");
+    if (sign != NULL) {
+        me_str_append(text, "   ");
         dump_text("fork", sign, text);
         me_str_append(text, "\n");
     }
+    me_said_vocabulary_dump(config, text);
     for (int i = 0; i < N_LISTS; i++) {
         int n = 0;
         for (int32_t k = 0; k < lists[i]->count; k++) {
@@ -310,12 +316,16 @@ me_status me_said_read(me_config *config, const config_setting_t *group,
             status = me_megatron_keep_sign(config, sign, diag);
             continue;
         }
+        if (strcmp(config_setting_name(list), "vocabulary") == 0) {
+            status = me_said_vocabulary_read(config, list, where, diag);
+            continue;
+        }
         const int which = find_list(config_setting_name(list));
         if (which == N_LISTS || config_setting_is_group(list) == 0) {
             return me_fail_at(diag, ME_ERR_CONFIG, where, me_conf_line(list),
                               "launch.%.60s: the groups of launch are "
-                              "not_modelled, environment and assumptions, "
-                              "beside the text fork",
+                              "not_modelled, environment, assumptions and "
+                              "vocabulary, beside the text fork",
                               config_setting_name(list));
         }
         const int count = config_setting_length(list);

@@ -1,8 +1,9 @@
 /**
  * @file
  * What a launch command, or another format, said beside options: flags that are
- * not modelled, assumptions that were made to read it, variables. A `.cfg` file
- * has it as the group `launch`, so that it lives on in `--dump config`.
+ * not modelled, assumptions that were made to read it, variables, a tokenizer's
+ * vocabulary. A `.cfg` file has it as the group `launch`, so that it lives on in
+ * `--dump config`.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,7 +17,8 @@
  *  what a dump says again when it is read, and by me_config_assume_of(). Local. */
 void me_said_settle(me_config *config);
 
-/** Drop assumptions that rest on an option, which now has a value. Local. */
+/** Drop assumptions that rest on an option, which now has a value; of the
+ *  vocabulary what a tokenizer decided. Local. */
 void me_said_forget(me_config *config, const char *option);
 
 /** Is there an assumption that rests on an option? Local. */

@@ -4,6 +4,7 @@
 #include "config/hub_cache.h"
 #include "config/megatron/megatron_arguments.h"
 #include "config/megatron/megatron_rules.h"
+#include "config/said_vocabulary.h"
 #include "config/tokenizer/tokenizer.h"
 
 #include <inttypes.h>
@@ -71,10 +72,10 @@ static me_status set_tokens(me_config *config, const char *type,
 {
     char number[24];
     const uint64_t said = config->model.vocab_size;
-    config->own->vocabulary.is_decided = true;
     (void)snprintf(number, sizeof number, "%" PRIu64, vocabulary->tokens);
     const me_status status =
         me_config_set(config, "model.vocab_size", number, diag);
+    config->own->vocabulary.is_decided = true;
     return status != ME_OK || said == 0 || said == vocabulary->tokens
                ? status
                : me_config_assume(config, diag,
@@ -137,9 +138,7 @@ me_status me_vocabulary_note(me_config *config, me_diag *diag)
 {
     const me_vocabulary_said *said = &config->own->vocabulary;
     char note[256];
-    if (said->tokens == 0 || config->model.vocab_size != said->tokens ||
-        (!said->is_decided &&
-         me_option_is_set(me_option_find("model.vocab_size"), config))) {
+    if (!me_said_vocabulary_holds(config)) {
         return ME_OK; // somebody knows better
     }
     switch (said->source) {

@@ -14,6 +14,14 @@ static const struct {
 } wrong_files[] = {
     {"launch = { flags = {}; };", ME_ERR_CONFIG, 1,
      "launch.flags: the groups of launch are"},
+    {"launch = {\n vocabulary = { tokens = 3; };\n};", ME_ERR_CONFIG, 2,
+     "launch.vocabulary is { tokens = N; source"},
+    {"launch = { vocabulary = { tokens = 3; source = \"x\"; type = \"t\"; "
+     "from = \"f\"; }; };",
+     ME_ERR_CONFIG, 1, "launch.vocabulary is"},
+    {"launch = { vocabulary = { tokens = 0; source = \"known\"; type = \"t\"; "
+     "from = \"f\"; }; };",
+     ME_ERR_CONFIG, 1, "launch.vocabulary is"},
     {"launch = { not_modelled = 3; };", ME_ERR_CONFIG, 1,
      "launch.not_modelled: the groups"},
     {"launch = {\n environment = { a = { name = \"x\"; }; }; };", ME_ERR_CONFIG,

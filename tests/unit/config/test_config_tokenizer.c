@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/config.h"
+#include "config/file.h"
 #include "config/launch_command.h"
 #include "config/options.h"
 #include "config/tokenizer/tokenizer.h"
@@ -304,6 +305,74 @@ static void test_tokenizer__a_size_that_is_taken_is_said(void **state)
     }
 }
 
+/** What a list says of the vocabulary; NULL: nothing. */
+static const char *find_vocabulary(const me_flag_list *list)
+{
+    const char *found = NULL;
+    for (int32_t i = 0; found == NULL && i < list->count; i++) {
+        const me_flag_note *note = &list->flags[i];
+        found = strstr(note->flag, "vocabulary") != NULL ? note->flag : NULL;
+        found = found == NULL && note->note != NULL &&
+                        strstr(note->note, "vocabulary") != NULL
+                    ? note->note
+                    : found;
+    }
+    return found;
+}
+
+/** What a job that is read from another's dump says of its vocabulary.
+ *  @param given  to set beside the dump; NULL: nothing */
+static void check_dumped(const char *type, const char *model, const char *given,
+                         bool is_said)
+{
+    const char *const words[] = {"--tokenizer-type", type, "--tokenizer-model",
+                                 model};
+    me_config *config = job(words, 4, ME_OK);
+    me_str text = {0};
+    assert_int_equal(me_config_finish(config, 1, NULL), ME_OK);
+    me_config_dump(config, &text);
+    me_config *back = me_config_create();
+    assert_non_null(back);
+    assert_int_equal(me_config_read_text(back, "dump", me_str_text(&text),
+                                         text.length, NULL),
+                     ME_OK);
+    if (given != NULL) {
+        assert_int_equal(me_config_set(back, "model.vocab_size", given, NULL),
+                         ME_OK);
+    }
+    assert_int_equal(me_config_finish(back, 1, NULL), ME_OK);
+    const me_flag_list *lists[] = {&config->assumptions, &config->not_modelled};
+    const me_flag_list *again[] = {&back->assumptions, &back->not_modelled};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(find_vocabulary(again[i]) != NULL,
+                         is_said && find_vocabulary(lists[i]) != NULL);
+    }
+    assert_true(find_vocabulary(lists[0]) != NULL ||
+                find_vocabulary(lists[1]) != NULL);
+    me_str second = {0};
+    me_config_dump(back, &second);
+    if (is_said) {
+        assert_string_equal(me_str_text(&text), me_str_text(&second));
+    }
+    me_str_fini(&second);
+    me_str_fini(&text);
+    me_config_destroy(back);
+    me_config_destroy(config);
+}
+
+/* What a tokenizer said lives on in a dump, until somebody says a size. */
+static void test_tokenizer__what_it_said_is_dumped(void **state)
+{
+    (void)state;
+    check_dumped("HuggingFaceTokenizer", "meta-llama/Llama-3.1-8B", NULL, true);
+    check_dumped("HuggingFaceTokenizer", "nobody/knows-this", NULL, true);
+    check_dumped("GPT2BPETokenizer", "x", NULL, true);
+    check_dumped("Llama2Tokenizer", FILES "/five.model", NULL, true);
+    check_dumped("Llama3Tokenizer", FILES "/ranks/tokenizer.model", NULL, true);
+    check_dumped("GPT2BPETokenizer", "x", "50257", false);
+    check_dumped("HuggingFaceTokenizer", "nobody/knows-this", "7", false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_tokenizer__gpt2_has_a_known_size),
         cmocka_unit_test(test_tokenizer__known_tokens_go_before_a_flag),
         cmocka_unit_test(test_tokenizer__a_size_that_is_taken_is_said),
+        cmocka_unit_test(test_tokenizer__what_it_said_is_dumped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
