@@ -8,7 +8,7 @@ RECORDINGS is a folder of CASE.rRANK.json.gz. Every expert's first allocation is
 the output of its first matrix: allocated below experts.py, after whatever the
 dispatcher allocated last. Its bytes over those of a row are the expert's tokens.
 An expert without tokens allocates nothing and cannot be placed: such a recording
-is refused. Grouped experts have one output together; how they share it decides no
+is refused, but for Transformer Engine's experts one by one. Grouped experts have one output together; how they share it decides no
 sizes, and it is written as even, but for biases, which are added to each one's
 rows, and layers whose rows go to the host. Lines: iteration, layer, micro-batch, rank, tokens
 of each expert; `alone` where a stand-in took NCCL's place. Where rows are dropped or
@@ -29,6 +29,10 @@ LINEAR = re.compile(r"megatron/core/tensor_parallel/layers\.py:\d+:forward\|torc
 # What one expert's activation takes is between its two matrices.
 INSIDE = re.compile(r"/transformer/mlp\.py:\d+:forward\|.*/moe/experts\.py:")
 MOE = re.compile(r"/moe/(token_dispatcher|moe_utils|experts)\.py:")
+# Before and behind experts, each with linear layers of their own: latents, shared experts.
+DISPATCHES = re.compile(r"/moe/token_dispatcher\.py:\d+:(\w*dispatch\w*)")
+COMBINES = re.compile(r"/moe/token_dispatcher\.py:\d+:\w*combine")
+SHARED = "/moe/shared_experts.py:"
 EXCHANGE = "tensor_parallel/mappings.py:"
 # The same with Transformer Engine: fc1 and fc2 of one expert after the other, and
 # products of all experts at once, which experts.py asks for in two places.
@@ -93,7 +97,7 @@ class Job:
         self.microbatches = (int(value(args, "--global-batch-size", data))
                              // data // int(value(args, "--micro-batch-size", 1)))
         width = int(value(args, "--moe-ffn-hidden-size", value(args, "--ffn-hidden-size", 0)))
-        self.halves = 2 if "--swiglu" in args else 1
+        self.halves = 2 if {"--swiglu", "--quick-geglu"}.intersection(args) else 1
         self.element = 2 if {"--bf16", "--fp16"}.intersection(args) else 4  # bytes
         self.row_bytes = self.element * width // self.expert_tensor * self.halves
         self.offloaded = int(value(args, "--cpu-offloading-num-layers", 0))
@@ -179,23 +183,24 @@ def expand(frequency):
     return eval(frequency, {"__builtins__": {}})
 
 
-def of_forwards(job, iterations, outputs):
-    """Of (microseconds, bytes, whether with gradients) those that are not of layers
-    that run again. What is to run again runs without gradients first; behind the
-    last of it comes the rest of its chunk."""
+def of_forwards(job, iterations, outputs, each=1):
+    """Of (microseconds, bytes, whether with gradients), `each` a layer, those that are
+    not of layers that run again. What is to run again runs without gradients first;
+    behind the last of it comes the rest of its chunk."""
     if not job.is_recomputed or job.n_recomputed is None:
         yield from ((at, size) for at, size, has_gradients in outputs
                     if not (job.is_recomputed and has_gradients))
         return
+    outputs = list(outputs)
     plain = [x[:2] for x in outputs if not x[2]]
     others = [x[:2] for x in outputs if x[2]]
     for _ in range(iterations):
         for _, layers in job.forwards():
-            n = len(job.recomputed.intersection(layers))
+            n = len(job.recomputed.intersection(layers)) * each
             run, plain = plain[:n], plain[n:]
             if run:
                 others = [x for x in others if x[0] > run[-1][0]]
-            rest, others = others[:len(layers) - n], others[len(layers) - n:]
+            rest, others = others[:len(layers) * each - n], others[len(layers) * each - n:]
             yield from run + rest
 
 
@@ -211,7 +216,10 @@ def first_outputs(d, job):
     if own:
         yield from ((e[4], e[1]) for e in d["events"] if e[0] == "alloc" and e[3] in own)
         return
-    is_dispatched, is_column = False, True
+    if job.is_te:
+        yield from of_forwards(job, count_iterations(d), te_outputs(d, job, lines), job.experts)
+        return
+    is_dispatched = False
     for action, size, _, stack, at, _ in d["events"]:
         if action != "alloc":
             continue
@@ -220,12 +228,38 @@ def first_outputs(d, job):
             continue
         if stack not in lines:
             is_moe = bool(MOE.search(text))
-            if is_moe or ELSEWHERE.search(text) or not (job.is_te or EXCHANGE in text):
-                is_dispatched, is_column = is_moe, True
-        elif is_dispatched:
-            if is_column if job.is_te else lines[stack]:
-                yield at, size
-            is_column = not is_column
+            if is_moe or ELSEWHERE.search(text) or EXCHANGE not in text:
+                is_dispatched = is_moe
+        elif is_dispatched and lines[stack]:
+            yield at, size
+
+
+def te_outputs(d, job, lines):
+    """(microseconds, bytes, whether with gradients) of fc1 of experts one by one, fc1
+    and fc2 in turns between a dispatch and a combination. Shared experts that overlap
+    come between, and are followed by what is theirs. Experts without tokens stand first,
+    unless none has any: whether the first has some decides when gradients go, their
+    places nothing else."""
+    made = [(e[4], e[1], e[3]) for e in d["events"]
+            if e[0] == "alloc" and (e[3] in lines or not INSIDE.search(d["stacks"][e[3]]))]
+    is_dispatched, is_column, group = False, True, []
+    for (at, size, stack), (_, _, after) in zip(made, made[1:]):
+        text = d["stacks"][stack]
+        if stack in lines:
+            if is_dispatched and SHARED not in d["stacks"][after]:
+                group += [(at, size, APPLY in text)] if is_column else []
+                is_column = not is_column
+            continue
+        if MOE.search(text):
+            is_column = True
+        if DISPATCHES.search(text):
+            is_dispatched = True
+        elif COMBINES.search(text) or (ELSEWHERE.search(text) and not MOE.search(text)):
+            is_dispatched = False
+            if group:
+                at, _, has_gradients = group[0]
+                yield from [(at, 0, has_gradients)] * (job.experts - len(group)) + group
+            group = []
 
 
 def column_lines(d, job):
@@ -251,9 +285,11 @@ def every_second(d):
 
 def grouped_lines(d):
     """Stacks of what grouped products' forwards allocate, and its line there; the
-    last is the output."""
-    return {i: int(GROUPED_LINE.search(text)[1]) for i, text in enumerate(d["stacks"])
-            if TE_OUTPUT.search(text)}
+    last is the output. The module's own forward is around them."""
+    found = {i: GROUPED_LINE.findall(text) for i, text in enumerate(d["stacks"])
+             if TE_OUTPUT.search(text)}
+    around = {line for lines in found.values() for line in lines[1:]}
+    return {i: int(lines[0]) for i, lines in found.items() if lines[0] not in around}
 
 
 def grouped_outputs(d, job):
@@ -278,9 +314,10 @@ def quantised_parts(d, job):
              if (m := TE_GROUPED.search(text)) and m.start() < text.find("|")
              and not (job.is_recomputed and APPLY in text)}
     first = min((line for line, _ in found.values()), default=0)
-    own = grouped_lines(d) if job.is_combined else {
-        i: int(GROUPED_LINE.search(text)[1]) for i, (line, text) in found.items()
-        if line == first}
+    all_lines = grouped_lines(d)
+    own = all_lines if job.is_combined else {
+        i: all_lines[i] for i, (line, text) in found.items()
+        if line == first and i in all_lines}
     parts, is_first = [], False
     for action, size, _, stack, at, _ in d["events"]:
         if action != "alloc" or stack not in own:
@@ -368,6 +405,8 @@ def split(job, total, blocks):
     """What each expert gets of rows that are known together: how many blocks they are,
     each expert's for itself, decides the size of the columns' scales."""
     unit = job.unit * (job.sources if job.is_routed and job.unit > 1 else 1)
+    if job.pads_itself and not job.is_quantised:
+        unit = 16
     if blocks is None or unit > BLOCK:
         return spread(total, job.experts, unit)
     most = [n * BLOCK for n in even(blocks, job.experts)]
@@ -456,7 +495,7 @@ def rows(d, iterations):
     for iteration, begin in enumerate(begins[:iterations]):
         end = begins[iteration + 1] if iteration + 1 < len(begins) else float("inf")
         sizes = [(at, s) for at, s in outputs if begin <= at < end]
-        totals = [s // (job.element * job.hidden) for at, s in ends if begin <= at < end]
+        totals = [(at, s // (job.element * job.width)) for at, s in ends if begin <= at < end]
         places = [(m, layer) for m, layers in job.forwards() for layer in layers]
         parts = reloaded(d, job, begin, end) if job.offloaded else {}
         if len(sizes) != len(places) * n_outputs:
@@ -467,8 +506,9 @@ def rows(d, iterations):
             group = [s // job.row_bytes for _, s in own]
             tokens = split(job, group[0], blocks.get(own[0][0])) if is_joint else group
             tokens = parts.get((microbatch, layer), tokens)
-            if len(totals) == len(places):
-                tokens = without_padding(tokens, totals[i])
+            until = sizes[(i + 1) * n_outputs][0] if i + 1 < len(places) else float("inf")
+            total = next((n for at, n in totals if own[-1][0] < at < until), sum(tokens))
+            tokens = without_padding(tokens, total)
             if job.is_routed:
                 tokens = chosen(job, tokens, max(x for x in leaving if x[0] < own[0][0])[1])
             for rank in job.peers:
@@ -491,6 +531,7 @@ def are_given(d):
     return ("--num-experts" not in args or "--moe-pad-expert-input-to-capacity" in args
             or (Job(d).is_grouped and not Job(d).is_quantised and is_one
                 and "--disable-bias-linear" in args and not Job(d).offloaded
+                and not Job(d).pads_itself
                 and not Job(d).drops))
 
 
