@@ -74,7 +74,8 @@ static me_status check_layer(const me_plan *plan, int32_t rank, int32_t layer,
     return ME_OK;
 }
 
-/** Has the rank this layer, and experts in it? */
+/** Has the rank this layer, and experts in it? Those of multi-token prediction are
+ *  as the decoder's last. */
 static bool has_experts(const me_plan *plan, int32_t rank, int32_t layer)
 {
     const int32_t n_layers = plan->config->model.num_layers;
@@ -83,7 +84,7 @@ static bool has_experts(const me_plan *plan, int32_t rank, int32_t layer)
         if (layer >= n_layers) {
             if (stage.has_mtp &&
                 layer < n_layers + plan->config->model.mtp_num_layers) {
-                return true;
+                return plan->is_moe_layer[n_layers - 1];
             }
         } else if (layer >= stage.first_layer &&
                    layer < stage.first_layer + stage.n_layers) {

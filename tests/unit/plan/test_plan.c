@@ -326,13 +326,13 @@ static void test_plan__counts_of_other_jobs_are_refused(void **state)
 }
 
 /** The layer behind a stage's last is the next stage's, and that behind the depths
- *  of multi-token prediction nobody's. */
+ *  of multi-token prediction nobody's. These are as the decoder's last. */
 static void test_plan__counts_end_with_a_stage(void **state)
 {
     (void)state;
 
     static const struct {
-        const char *sets[3];
+        const char *sets[4];
         const char *line;
         const char *says; /**< NULL: it is right */
     } cases[] = {
@@ -348,6 +348,10 @@ static void test_plan__counts_end_with_a_stage(void **state)
         {{"model.mtp_num_layers=1", "model.position_embedding_type=rope", NULL},
          "0 3 0 0 5 5 5 5",
          "line 2: rank 0 has no layer 3 with experts"},
+        {{"model.mtp_num_layers=1", "model.position_embedding_type=rope",
+          "moe.layer_freq=[1,0]"},
+         "0 2 0 0 5 5 5 5",
+         "line 2: rank 0 has no layer 2 with experts"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
