@@ -98,18 +98,17 @@ static me_tensor *run_experts(me_nn *nn, const me_experts *experts,
     return me_leave(e, frame, y);
 }
 
-me_tensor *me_apply_probs_on_input(me_nn *nn, me_tensor *x, me_tensor **probs)
+me_tensor *me_apply_probs_on_input(me_nn *nn, me_tensor *x,
+                                   const me_tensor *given, me_tensor **probs)
 {
     me_engine *e = nn->e;
-    const me_frame frame = me_enter(e);
+    const me_dtype dtype = (me_dtype)x->dtype;
     me_tensor *column = me_view(e, *probs, ME_SHAPE(me_numel(*probs), 1));
     me_tensor *y = me_mul(e, column, x);
     me_drop(e, column);
-    y = me_rebind(e, y, me_cast(e, y, (me_dtype)x->dtype));
-    me_tensor *ones =
-        me_pointwise(e, "ones_like", *probs, (me_dtype)(*probs)->dtype);
-    me_leave_with(e, frame, 2, (me_tensor *[]){y, ones});
-    *probs = ones;
+    y = me_rebind_own(e, x, given, y);
+    y = me_rebind(e, y, me_cast(e, y, dtype));
+    *probs = me_pointwise(e, "ones_like", *probs, (me_dtype)(*probs)->dtype);
     return y;
 }
 
@@ -119,7 +118,7 @@ static me_tensor *run_local(me_nn *nn, const me_experts *experts, me_tensor *x,
 {
     const me_frame frame = me_enter(nn->e);
     if (nn->config->moe.apply_probs_on_input) {
-        x = me_apply_probs_on_input(nn, x, &probs);
+        x = me_apply_probs_on_input(nn, x, x, &probs);
     }
     const me_token_scale all = {probs, 0};
     me_tensor *y = experts->count == 1

@@ -40,8 +40,10 @@ me_tensor *me_experts_forward(me_nn *nn, const me_experts *experts,
                               me_tensor *probs);
 
 /** moe_apply_probs_on_input: @p x (R, h) times its rows' weights, which are ones
- *  from then on. */
-me_tensor *me_apply_probs_on_input(me_nn *nn, me_tensor *x, me_tensor **probs);
+ *  from then on. @p x is the caller's own name, and is dropped, unless it is the
+ *  argument @p given. */
+me_tensor *me_apply_probs_on_input(me_nn *nn, me_tensor *x,
+                                   const me_tensor *given, me_tensor **probs);
 
 /** @name Of grouped experts, which are called by the others
  *  @{ */

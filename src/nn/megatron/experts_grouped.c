@@ -115,6 +115,7 @@ me_tensor *me_grouped_experts_forward(me_nn *nn, const me_experts *experts,
     me_engine *e = nn->e;
     const me_backend *backend = me_backend_of(nn);
     const me_frame frame = me_enter(e);
+    const me_tensor *const given = x;
     me_tensor *weights = me_view(e, probs, ME_SHAPE(me_numel(probs), 1));
     const uint64_t *rows = tokens;
     const uint64_t n_rows = me_numel(probs);
@@ -126,7 +127,9 @@ me_tensor *me_grouped_experts_forward(me_nn *nn, const me_experts *experts,
         weights = me_change_padding(nn, weights, n_padded);
     }
     if (nn->config->moe.apply_probs_on_input) {
-        x = me_apply_probs_on_input(nn, x, &weights);
+        me_tensor *const applied = weights;
+        x = me_apply_probs_on_input(nn, x, given, &weights);
+        me_drop(e, applied);
     }
     me_offload_group group;
     x = me_offload_enter(nn, &group, ME_OFFLOAD_EXPERT_FC1, x);
