@@ -109,12 +109,12 @@ typedef struct me_moe_options {
     char layer_freq[256];                     /**< see parallel/moe_layers.h */
     me_token_dispatcher token_dispatcher;
     bool router_pre_softmax;
-    char load_balancing[80];         /**< words of me_load_balancing */
-    double aux_loss_coeff;           /**< 0: no such loss */
-    char aux_loss_coeffs[80];        /**< of several losses, a number a word */
-    bool is_sinkhorn;                /**< derived */
+    char load_balancing[80];  /**< words of me_load_balancing */
+    double aux_loss_coeff;    /**< 0: no such loss */
+    char aux_loss_coeffs[80]; /**< of several losses, a number a word */
+    bool is_sinkhorn;         /**< derived */
     int32_t sinkhorn_rounds;
-    bool has_loss[ME_ROUTER_LOSSES]; /**< derived: the router makes it */
+    bool has_loss[ME_ROUTER_LOSSES];    /**< derived: the router makes it */
     bool tracks_loss[ME_ROUTER_LOSSES]; /**< derived: it is logged, be there
                                              one or not */
     double imbalance;                   /**< see parallel/routing.h */
@@ -288,13 +288,13 @@ typedef struct me_train_config {
     me_cuda_graph cuda_graph_impl;
     int32_t cuda_graph_warmup_steps; /**< before a capture */
     char cuda_graph_modules[64];     /**< of a layer; "": all */
-    /** Derived, what of a layer is captured; by Megatron-LM itself all of it.
-     *  @{ */
+    /** Derived, what of a layer is captured, by Megatron-LM itself all of it. @{ */
     bool cuda_graph_attention;
     bool cuda_graph_mlp;     /**< what comes after it in a dense layer */
     bool cuda_graph_experts; /**< and in one with experts */
     bool cuda_graph_router;  /**< of that the norm, shared experts and router */
-    bool cuda_graph_preprocess; /**< and what sorts tokens for their way */
+    bool cuda_graph_preprocess;  /**< and what sorts tokens for their way */
+    bool cuda_graph_late_counts; /**< the host learns counts after sorting */
     /** @} */
 } me_train_config;
 

@@ -344,9 +344,9 @@ static me_status assume_collection(me_config *config, me_diag *diag)
 static void derive_graphs(me_config *config)
 {
     me_train_config *t = &config->train;
-    const bool is_part = t->cuda_graph_impl == ME_CUDA_GRAPH_TE &&
-                         t->cuda_graph_modules[0] != '\0' &&
-                         strcmp(t->cuda_graph_modules, "full") != 0;
+    const bool names_parts = t->cuda_graph_modules[0] != '\0' &&
+                             strcmp(t->cuda_graph_modules, "full") != 0;
+    const bool is_part = t->cuda_graph_impl == ME_CUDA_GRAPH_TE && names_parts;
     t->cuda_graph_attention = !is_part || me_config_captures(config, "attn");
     t->cuda_graph_mlp = !is_part || me_config_captures(config, "mlp");
     t->cuda_graph_experts = !is_part || me_config_captures(config, "moe");
@@ -357,6 +357,9 @@ static void derive_graphs(me_config *config)
     t->cuda_graph_preprocess =
         t->cuda_graph_router && me_config_captures(config, "moe_preprocess") &&
         config->moe.token_dispatcher == ME_DISPATCHER_ALL_TO_ALL;
+    t->cuda_graph_late_counts =
+        t->cuda_graph_preprocess ||
+        (t->cuda_graph_impl != ME_CUDA_GRAPH_NONE && !names_parts);
     if (!t->cuda_graph_attention && !t->cuda_graph_mlp &&
         !t->cuda_graph_experts && !t->cuda_graph_router) {
         t->cuda_graph_impl = ME_CUDA_GRAPH_NONE; // of other parts: a note

@@ -137,12 +137,12 @@ static device_counts preprocess(me_dispatcher *d)
     return counts;
 }
 
-/** _maybe_dtoh_and_synchronize() before the first permutation. Where that is
- *  captured, they stay for token_dispatch(). */
+/** _maybe_dtoh_and_synchronize() before the first permutation. Where that is or
+ *  might be captured, they stay for token_dispatch(). */
 static void copy_to_host(me_dispatcher *d, const device_counts *counts)
 {
     me_engine *e = d->nn->e;
-    if (d->nn->config->train.cuda_graph_preprocess) {
+    if (d->nn->config->train.cuda_graph_late_counts) {
         for (int i = 0; i < counts->n; i++) {
             me_attribute_set(e, &d->late_counts[i], counts->of[i]);
         }
