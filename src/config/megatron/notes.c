@@ -82,14 +82,16 @@ static bool has_fp8_experts(const me_config *config)
 }
 
 /** What reaches the products of experts in FP8 was measured behind all-to-all,
- * without a capacity or biases; the rest is as the sources have it. */
+ * without biases, and with a capacity where rows are padded to it, for experts one
+ * by one; the rest is as the sources have it. */
 static bool has_other_fp8_experts(const me_config *config)
 {
     const me_moe_options *m = &config->moe;
+    const bool is_padded = m->pad_to_capacity && !m->grouped_gemm;
     return has_fp8_experts(config) &&
            (config->model.add_bias_linear ||
             m->token_dispatcher != ME_DISPATCHER_ALL_TO_ALL ||
-            m->capacity_factor >= 0);
+            (m->capacity_factor >= 0 && !is_padded));
 }
 
 /** Two micro-batches in turns were measured behind all-to-all. */
@@ -253,8 +255,8 @@ static const struct {
      me_config_has_quantile_balancing, "quantile balancing; none is estimated",
      ME_HIGHER(SOME)},
     {"train.fp8", NULL, has_other_fp8_experts,
-     "experts in FP8 that have biases or a capacity, or are reached otherwise "
-     "than by all-to-all: approximated",
+     "experts in FP8 that have biases, drop rows, are padded to a capacity "
+     "together, or are reached otherwise than by all-to-all: approximated",
      ME_EITHER(SOME)},
     {"moe.overlap_expert_comm", NULL, has_other_turns,
      "two micro-batches in turns with the flex dispatcher or Megatron-FSDP "
