@@ -83,13 +83,21 @@ typedef struct screening {
     bool is_over;       /**< it does not fit */
 } screening;
 
+/** One that dies does not fit, whatever the others do, and were it by less than
+ *  the estimate is sure of; unless what is left out could turn that over. */
+static bool is_over(const me_verdict *v)
+{
+    return v->risk == ME_RISK_DOES_NOT_FIT ||
+           (v->risk == ME_RISK_COIN_FLIP && v->oom_rank >= 0);
+}
+
 /** Could it still be in the front, by the stages so far? */
 static bool goes_on(void *self, const me_verdict *verdict)
 {
     screening *x = self;
     const me_verdict *v = verdict;
     me_search_bound *bound = &x->sight.bound;
-    x->is_over = v->risk == ME_RISK_DOES_NOT_FIT;
+    x->is_over = is_over(v);
     if (v->capacity_bytes == x->search->capacity_bytes &&
         v->worst_bytes > bound->bytes) {
         bound->bytes = v->worst_bytes;
