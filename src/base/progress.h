@@ -9,6 +9,7 @@
 #ifndef MEMEST_BASE_PROGRESS_H
 #define MEMEST_BASE_PROGRESS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,6 +32,11 @@ typedef struct me_progress {
     atomic_uint done;      /**< steps */
     atomic_ullong last_ms; /**< when the line was written last; 0: never */
     atomic_uint shown;     /**< characters of the line that is there */
+    bool has_pulse; /**< a thread shows each second that no step is done yet */
+    bool is_over;   /**< its end, which the lock guards */
+    pthread_t pulse;
+    pthread_mutex_t lock;
+    pthread_cond_t over; /**< of a clock that only goes forward */
 } me_progress;
 
 /** A part of it: bytes of a file that are read, in so many of the steps. All zero
@@ -42,7 +48,8 @@ typedef struct me_progress_part {
     uint32_t done; /**< of them */
 } me_progress_part;
 
-/** Begin. Local.
+/** Begin. Until the first step is done, which may take minutes, a thread shows the
+ *  line. Local.
  *
  *  @param is_wanted  false: nothing is shown
  *  @param what       the steps are, such as "changes"; static */
@@ -52,6 +59,14 @@ void me_progress_begin(me_progress *progress, bool is_wanted, const char *what,
 /** Other steps begin, as long after the beginning as it is; others may follow
  *  them. Not while threads step. Local. @param what  static */
 void me_progress_next(me_progress *progress, const char *what, uint32_t total);
+
+/** Say what follows the steps, and go on from an earlier beginning. Not while
+ *  threads step. Local.
+ *
+ *  @param then      static, as in me_progress
+ *  @param start_ms  of me_progress; 0: it stays */
+void me_progress_follow(me_progress *progress, const char *then,
+                        uint64_t start_ms);
 
 /** A step is done. Threads may call it at once. Local. */
 void me_progress_step(me_progress *progress);
@@ -69,8 +84,8 @@ void me_progress_reach(me_progress_part *part, uint64_t bytes);
 /** All is done: the line goes. Local. */
 void me_progress_end(me_progress *progress);
 
-/** "  12 of 40 programs, 8 s left", or "…, then others; 3 s so far": the line
- *  after @p passed_ms; nothing before a
+/** "  12 of 40 programs, 8 s left", or "…, then others; 3 s so far", as of no step
+ *  that is done: the line after @p passed_ms; nothing before a
  *  second has passed. For me_progress_step() and its test. Local.
  *
  *  @return characters in @p line, without its end */

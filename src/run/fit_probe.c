@@ -179,8 +179,7 @@ me_status me_fit_probe(me_fit_base *base, me_fit_trial *trials,
     const uint64_t start_ms = progress->start_ms;
     me_progress_begin(progress, base->shows_progress, base->tried,
                       (uint32_t)n_trials);
-    progress->then = ", then what may fit as a whole";
-    progress->start_ms = start_ms == 0 ? progress->start_ms : start_ms;
+    me_progress_follow(progress, ", then what may fit as a whole", start_ms);
     me_workers_run(base->threads, (uint32_t)n_trials, probe_task, &p);
     me_progress_end(progress);
     for (int32_t i = 0; i < n_trials; i++) {

@@ -16,7 +16,8 @@ static void test_progress__says_what_is_left(void **state)
 {
     (void)state;
     check(10, 999, "");
-    check(0, 5000, "");
+    check(0, 999, "");
+    check(0, 5000, "  0 of 40 programs; 5 s so far");
     check(10, 1000, "  10 of 40 programs, 3 s left");
     check(39, 39000, "  39 of 40 programs, 1 s left");
     check(40, 40000, "  40 of 40 programs, 0 s left");
