@@ -132,8 +132,8 @@ static bool reads_name(part command, part name)
     return false;
 }
 
-/** The shell's `read`, not of a loop, that takes a variable from the script's input;
- *  of no length: none. */
+/** The shell's `read`, not of a loop, that takes a variable from the script's
+ *  input; of no length: none. */
 static part reading_of(const char *text, part name)
 {
     for (const char *at = strstr(text, "read "); at != NULL;
