@@ -224,6 +224,12 @@ static me_status guess(me_config *config, int argc, const char *const *argv,
     if (!has_flags_of_megatron(argc, argv)) {
         return ME_OK;
     }
+    if (argc > 1 && argv[1][0] != '-' && me_ends_with(argv[1], ".py")) {
+        return me_fail(diag, ME_ERR_UNSUPPORTED,
+                       "'%.80s' is not read, which has '%.80s' behind it: if "
+                       "it starts that, give the command without it",
+                       argv[0], argv[1]);
+    }
     const me_status status = me_launch_script_say(config, argv[0], diag);
     *script_out = status == ME_OK ? me_launch_script_default() : NULL;
     return status;

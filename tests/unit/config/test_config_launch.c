@@ -130,6 +130,8 @@ static const struct {
      ME_ERR_SYNTAX, "--master_addr of deepspeed has no value"},
     {"torchrun --node-rank -1x pretrain_gpt.py", ME_ERR_SYNTAX,
      "--node-rank of torchrun has no value"},
+    {"srun -n 8 python wrap.py pretrain_gpt.py --num-layers 2 --hidden-size 64",
+     ME_ERR_UNSUPPORTED, "'wrap.py' is not read, which has 'pretrain_gpt.py'"},
     {"srun -n 8 ./nothere.sh --num-layers 4", ME_ERR_UNSUPPORTED,
      "knows, and no file here: begin at"},
     {"fish pretrain_gpt.py", ME_ERR_UNSUPPORTED,
