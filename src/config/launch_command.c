@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/launch_command.h"
 
-#include "base/input.h"
 #include "base/parse.h"
 #include "base/python_number.h"
 #include "config/argument_files.h"
@@ -426,15 +425,10 @@ static me_status step_word(walk *w, const char *word)
         return me_fail(w->diag, ME_ERR_UNSUPPORTED, "'%.80s' is not read: %s",
                        word, instead);
     }
-    return w->is_python
-               ? me_launch_script_fail(word, w->diag)
-               : me_fail(w->diag, ME_ERR_UNSUPPORTED,
-                         "launch command: '%.80s' is no program that memest "
-                         "knows%s: begin at torchrun, srun, mpirun or python",
-                         word,
-                         me_ends_with(word, ".sh") && !me_input_is_file(word)
-                             ? ", and no file here"
-                             : "");
+    return w->ranks.unread != NULL
+               ? me_launch_unread_fail(w->ranks.unread, w->diag)
+           : w->is_python ? me_launch_script_fail(word, w->diag)
+                          : me_launch_program_fail(word, w->diag);
 }
 
 /** Steps over everything before the script; `at` is then behind it. */

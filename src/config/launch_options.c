@@ -156,3 +156,11 @@ bool me_launch_takes_no_value(const me_wrapper *wrapper, const char *word)
     return is_of_python && word[0] == '-' && word[1] != '\0' && !is_number &&
            strchr(word, ' ') == NULL;
 }
+
+me_status me_launch_unread_fail(const char *option, me_diag *diag)
+{
+    return me_fail(diag, ME_ERR_CONFIG,
+                   "srun %.60s is not read: give the command of the tasks that "
+                   "train, with its number of tasks",
+                   option);
+}

@@ -460,10 +460,7 @@ static me_status say_unread(me_launch_ranks *r, me_config *config,
                             me_diag *diag)
 {
     if (r->unread != NULL && !r->torchrun.is_used) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "srun %.60s is not read: give the command of the tasks "
-                       "that train, with its number of tasks",
-                       r->unread);
+        return me_launch_unread_fail(r->unread, diag);
     }
     return r->assumed_nodes == 0
                ? ME_OK

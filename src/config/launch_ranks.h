@@ -113,6 +113,11 @@ void me_launch_ranks_partition(me_launch_ranks *ranks, const char *name);
 me_status me_launch_ranks_settle(me_launch_ranks *ranks, me_config *config,
                                  me_diag *diag) ME_MUST_CHECK;
 
+/** Refuse an option of srun's that says tasks and is not read. Local.
+ *  @return ME_ERR_CONFIG */
+me_status me_launch_unread_fail(const char *option,
+                                me_diag *diag) ME_MUST_CHECK;
+
 /** Is a word behind an option of a launcher of Python's another option to it, and
  *  no value? So argparse has it (_parse_optional()), where others take any word. */
 bool me_launch_takes_no_value(const me_wrapper *wrapper, const char *word);

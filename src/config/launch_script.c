@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/launch_script.h"
 
+#include "base/input.h"
 #include "base/parse.h"
 #include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
@@ -197,6 +198,15 @@ me_status me_launch_script_fail(const char *path, me_diag *diag)
                          "Megatron-Bridge) give --model the YAML that it "
                          "writes",
                          path);
+}
+
+me_status me_launch_program_fail(const char *word, me_diag *diag)
+{
+    const bool is_lost = me_ends_with(word, ".sh") && !me_input_is_file(word);
+    return me_fail(diag, ME_ERR_UNSUPPORTED,
+                   "launch command: '%.80s' is no program that memest knows%s: "
+                   "begin at torchrun, srun, mpirun or python",
+                   word, is_lost ? ", and no file here" : "");
 }
 
 me_status me_launch_script_say(me_config *config, const char *path,

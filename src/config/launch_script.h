@@ -47,6 +47,10 @@ int me_launch_site_words(int argc, const char *const *argv);
  *  name, or not modelled. Local. @return ME_ERR_UNSUPPORTED */
 me_status me_launch_script_fail(const char *path, me_diag *diag) ME_MUST_CHECK;
 
+/** Say that a word of a command is no program that is known, or no file. Local.
+ *  @return ME_ERR_UNSUPPORTED */
+me_status me_launch_program_fail(const char *word, me_diag *diag) ME_MUST_CHECK;
+
 /**
  * Say that the job's script is read as pretrain_gpt.py. Local.
  *

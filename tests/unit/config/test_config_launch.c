@@ -132,6 +132,8 @@ static const struct {
      "--node-rank of torchrun has no value"},
     {"srun -n 8 python wrap.py pretrain_gpt.py --num-layers 2 --hidden-size 64",
      ME_ERR_UNSUPPORTED, "'wrap.py' is not read, which has 'pretrain_gpt.py'"},
+    {"srun -n 8 --multi-prog tasks.conf", ME_ERR_CONFIG,
+     "srun --multi-prog is not read: give the command"},
     {"srun -n 8 ./nothere.sh --num-layers 4", ME_ERR_UNSUPPORTED,
      "knows, and no file here: begin at"},
     {"fish pretrain_gpt.py", ME_ERR_UNSUPPORTED,
