@@ -57,9 +57,9 @@ static inline uint64_t me_random_cases(uint64_t cases)
 /* A sanitizer looks for what every case would show, and takes ten times as long:
  * there one seed of four. */
 #ifdef __SANITIZE_ADDRESS__
-#define ME_SEED_STEP 4
+#    define ME_SEED_STEP 4
 #else
-#define ME_SEED_STEP 1
+#    define ME_SEED_STEP 1
 #endif
 
 /** Check a property on seeds 1 to @p cases, or on ME_TEST_SEED alone. */

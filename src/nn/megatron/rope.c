@@ -196,7 +196,8 @@ static me_tensor *take_rows(me_nn *nn, me_tensor *table)
 /** Positions whose angles yarn's module makes when it is made itself. */
 static uint64_t first_positions(const me_model_config *m)
 {
-    return m->multi_latent_attention ? LATENT_YARN_POSITIONS : m->yarn_positions;
+    return m->multi_latent_attention ? LATENT_YARN_POSITIONS
+                                     : m->yarn_positions;
 }
 
 /** YarnRotaryEmbedding._set_cos_sin_cache(), which only a fused kernel reads. */

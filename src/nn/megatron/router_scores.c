@@ -234,7 +234,8 @@ static me_tensor *sinkhorn_load_balancing(const me_nn *nn, me_tensor *logits,
     me_tensor *activated = k == 1 ? me_sigmoid(e, logits)
                                   : me_cast(e, me_softmax_in_float32(e, logits),
                                             (me_dtype)logits->dtype);
-    me_name_last(e, norm_logits); // the activated logits take an argument's name
+    me_name_last(e,
+                 norm_logits); // the activated logits take an argument's name
     me_name_last(e, values);
     me_name_last(e, indices);
     *map_out = me_scatter_flags(e, activated);

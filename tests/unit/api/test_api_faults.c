@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    /* Each step is a STEP-th of the way longer; EACH requests of a name. */
+/* Each step is a STEP-th of the way longer; EACH requests of a name. */
 #ifdef __SANITIZE_ADDRESS__
     STEP = 4, /* a run takes ten times as long */
     EACH = 1,

@@ -75,7 +75,7 @@ static void test_shape__strides_like(void **state)
         {{3, {2, 3, 4}}, {100, 1, 10}, "12 1 3"}, /* order stays */
         {{3, {2, 3, 4}}, {0, 0, 0}, "12 4 1"},    /* expanded: row-major */
         {{2, {3, 4}}, {0, 1}, "4 1"},             /* and of rows alone */
-        {{2, {3, 4}}, {1, 1}, "1 3"},             /* equal: the longer is outer */
+        {{2, {3, 4}}, {1, 1}, "1 3"}, /* equal: the longer is outer */
         {{4, {1, 2, 4, 8}}, {64, 8, 16, 1}, "64 8 16 1"}, /* (b,a,s,d) */
     };
 
