@@ -195,11 +195,33 @@ static char **find_python(const char *program, const seen *p, char **at)
     return at - 1;
 }
 
+/** Does a word begin what is started? LSF takes a command in one word. */
+static bool is_command(const char *program, char **at)
+{
+    return at[0][0] != '-' &&
+           ((strcmp(program, "bsub") == 0 && strchr(at[0], ' ') != NULL) ||
+            me_guise_is_started(at[0], at[1]));
+}
+
+/** Start what begins at @p at; a job of LSF's that submits itself is left. */
+static int start_command(me_inherit *inherit, int argc, char **argv, int at)
+{
+    static char bsub[] = "bsub";
+    char *by[] = {bsub, NULL};
+    const bool is_bsub = strcmp(me_guise_base(argv[0]), bsub) == 0;
+    if (is_bsub && me_again(me_again_words(ME_AGAIN_SEED, by),
+                            me_again_words(ME_AGAIN_SEED, argv + at))) {
+        return me_guise_nothing(argc, argv);
+    }
+    return is_bsub && strchr(argv[at], ' ') != NULL
+               ? start_text(inherit, argv[at])
+               : start(inherit, me_guise_is_container(argv[0]), argv + at);
+}
+
 int me_guise_around(int argc, char **argv)
 {
     const char *program = me_guise_base(argv[0]);
     const bool is_container = me_guise_is_container(argv[0]);
-    const bool is_bsub = strcmp(program, "bsub") == 0;
     seen p = {.row = find_around(program)};
     me_inherit inherit = {.is_clean = false};
     me_lsf lsf = {.slots = 0};
@@ -217,12 +239,8 @@ int me_guise_around(int argc, char **argv)
             at++;
             continue;
         }
-        if (is_bsub && !is_option && strchr(argv[at], ' ') != NULL) {
-            return start_text(&inherit, argv[at]);
-        }
-        if (!is_option && me_guise_is_started(
-                              argv[at], at + 1 < argc ? argv[at + 1] : NULL)) {
-            return start(&inherit, is_container, argv + at);
+        if (is_command(program, argv + at)) {
+            return start_command(&inherit, argc, argv, at);
         }
         char **python = find_python(program, &p, argv + at);
         if (python != NULL) {

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     ME_GUISE_NOT_FOUND = 127 /**< a shell's exit code of no such command */
@@ -61,6 +62,26 @@ int me_guise_nothing(int argc, char **argv);
 
 /** `NAME=VALUE` of @p length bytes goes into the environment. */
 void me_guise_set(const char *assignment, unsigned length);
+
+/** Where a hash of nothing begins (FNV-1a). */
+#define ME_AGAIN_SEED UINT64_C(0xcbf29ce484222325)
+
+/** Hash words up to a NULL behind what @p seed is the hash of. */
+uint64_t me_again_words(uint64_t seed, char **words);
+
+/** Hash what a file holds: a copy of it is the same. */
+uint64_t me_again_file(const char *path);
+
+/**
+ * Enter a job, which what is started from now on stands in. A job that submits
+ * itself, however deep, is not acted out again: it trains what it trains already.
+ * With other words it is another job, up to eight of a file within each other.
+ *
+ * @param file   the hash of what runs
+ * @param words  the hash of what it is given
+ * @return true: it stands in such a job already, and is not to be started
+ */
+bool me_again(uint64_t file, uint64_t words);
 
 /** sbatch and salloc: run the batch script, or the command, with the variables
  *  that Slurm sets. */

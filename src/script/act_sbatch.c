@@ -97,15 +97,42 @@ static void answer(const me_batch *batch)
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-/** @param words  of a shell; @p file of them is the script, which sbatch reads
- *  where it is called, or NULL */
-static int start(me_batch *batch, char **words, char **file, const char *shell)
+/** What is submitted. */
+typedef struct submission {
+    int argc;     /**< of sbatch */
+    char **argv;  /**< of sbatch, borrowed */
+    char **words; /**< of a shell */
+    char *
+        *file; /**< of them, the script, which sbatch reads where it is called;
+                   *   NULL: a command in one word, the last */
+} submission;
+
+/** Does a job submit itself? Its environment is left alone: a script makes its own
+ *  again. */
+static bool is_again(const me_batch *batch, const submission *s)
 {
+    char exported[sizeof batch->exported];
+    char *also[] = {exported, NULL};
+    memcpy(exported, batch->exported, sizeof exported);
+    const uint64_t words = me_again_words(ME_AGAIN_SEED, also);
+    return s->file == NULL
+               ? me_again(me_again_words(ME_AGAIN_SEED, s->words), words)
+               : me_again(me_again_file(*s->file),
+                          me_again_words(words, s->file + 1));
+}
+
+static int start(me_batch *batch, const submission *s)
+{
+    char **file = s->file;
     static char whole[PATH_MAX + PATH_MAX];
     char folder[PATH_MAX];
     me_batch_job job;
     if (batch->wrong[0] != '\0' || !me_batch_settle(batch, &job)) {
         return fail("sbatch", batch->wrong);
+    }
+    if (is_again(batch, s)) {
+        answer(batch);
+        return me_guise_nothing(s->argc, s->argv);
     }
     if (batch->name[0] == '\0') {
         const char *name = file == NULL ? "wrap" : me_guise_base(*file);
@@ -125,7 +152,7 @@ static int start(me_batch *batch, char **words, char **file, const char *shell)
     export(batch->exported);
     me_step_forget();
     me_batch_set_variables(batch, &job);
-    return me_guise_start_own(shell, words);
+    return me_guise_start_own(s->words[0], s->words);
 }
 
 /** salloc(1): the command sees the allocation; without one a shell would wait for
@@ -169,7 +196,7 @@ int me_guise_sbatch(int argc, char **argv)
         words[0] = name;
         words[1] = option;
         words[2] = of_words.wrapped;
-        return start(&batch, words, NULL, "sh");
+        return start(&batch, &(submission){argc, argv, words, NULL});
     }
     static char shell[PATH_MAX] = "bash";
     char *file = at < argc ? argv[at] : given;
@@ -195,5 +222,5 @@ int me_guise_sbatch(int argc, char **argv)
     for (int i = at + 1; i < argc; i++) {
         words[i - at + 1] = argv[i];
     }
-    return start(&batch, words, &words[1], shell);
+    return start(&batch, &(submission){argc, argv, words, &words[1]});
 }
