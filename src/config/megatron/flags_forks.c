@@ -45,14 +45,31 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--delay-param-gather --no-scatter-gather-tensors-in-pipeline "
      "--legacy-tokenizer --tokenizer-hf-use-fast "
      "--tiktoken-special-tokens:+s --muon-use-nesterov "
-     "--export-kd-finalize --load-model-opt-format",
+     "--export-kd-finalize --load-model-opt-format "
+     "--log-batch-size-to-tensorboard --enable-one-logger --s3-cache-path:s "
+     "--tokenizer-hf-include-special-tokens --retro-return-doc-ids "
+     "--retro-no-verify-neighbor-count",
      .note = "of earlier versions and forks: data, launch, logs"},
+    {"--retriever-seq-length:i --img-dim:i",
+     .note = "of BERT, retrieval or vision models; a GPT reads none"},
+    {"--inference-dynamic-batching-buffer-guaranteed-fraction:f "
+     "--inference-dynamic-batching-buffer-overflow-factor:f "
+     "--inference-dynamic-batching-max-requests-override:i "
+     "--inference-dynamic-batching-max-tokens-override:i "
+     "--inference-dynamic-batching-chunk-size:i "
+     "--inference-dynamic-batching-cuda-graph-max-tokens:i "
+     "--inference-max-batch-size:i --disable-chunked-prefill",
+     .note = "read where the model serves, not where it trains"},
     /* Megatron-DeepSpeed: arguments.py. */
     {"--train-weighted-split-paths-path:s --valid-weighted-split-paths-path:s "
      "--valid-num-workers:i --kill-switch-path:s --repeated-dataloader "
      "--abort-on-unmet-fused-kernel-constraints --lr-decay-tokens:i "
      "--lr-warmup-tokens:i --train-tokens:i --structured-logs "
-     "--structured-logs-dir:s --moe-loss-coeff:f --moe-loss-weight:f",
+     "--structured-logs-dir:s --moe-loss-coeff:f --moe-loss-weight:f "
+     "--train-weighted-split-paths:*s --valid-weighted-split-paths:*s "
+     "--test-weighted-split-paths:*s --codecarbon-dir:s --log-level:s "
+     "--log-level-replica:s --no-load-lr-state --reset-iteration "
+     "--wandb-project-name:s --wandb-entity-name:s",
      .note = "Megatron-DeepSpeed's data, logs and schedules of rates"},
     /* Pai-Megatron-Patch: arguments.py. */
     {"--max-padding-length:i --patch-tokenizer-type:s --dataset:s "
@@ -152,6 +169,10 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--moe-capacity-factor:i --moe-top-k:i --moe-expert-model-parallelism "
      "--moe-capacity-bins-*:f",
      .note = "experts of another library", .effect = ME_EITHER(ANY)},
+    /* roots of second moments, one parameter after the other: training.py */
+    {"--log-optimizer-states-to-tensorboard",
+     .note = "Megatron-DeepSpeed's norms of states, of copies between steps",
+     .effect = ME_HIGHER(SOME)},
     {"--goldfish-loss", .note = "a fork's loss, with another mask",
      .effect = ME_HIGHER(SOME)},
     /* Long-VITA: arguments.py. */
@@ -215,6 +236,22 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--use-torch-compiled-autograd:i --allow-unspec-int-on-nn-module:i "
      "--cache-size-limit:i",
      .neutral = "0", .note = "compiled layers", .effect = ME_EITHER(MUCH)},
+    /* Megatron-LM's own, from core_v0.15.0 to core_v0.18.0. */
+    {"--grpo-default-temperature:f --grpo-default-top-p:f "
+     "--langrl-inference-server-type:inplace_megatron|inplace_megatron_chat "
+     "--langrl-inference-server-conversation-template:s "
+     "--langrl-external-server --no-langrl-external-server "
+     "--rl-offload-kv-cache-during-training "
+     "--no-rl-offload-kv-cache-during-training "
+     "--rl-remove-kv-cache-during-training "
+     "--no-rl-remove-kv-cache-during-training --rl-reset-cuda-graphs "
+     "--no-rl-reset-cuda-graphs --rl-calculate-intra-group-similarity "
+     "--no-rl-calculate-intra-group-similarity "
+     "--rl-sequence-packing-bin-size:i --rl-parallel-generation-tasks:i "
+     "--rl-num-parallel-generations:i --rl-num-parallel-generation-batches:i "
+     "--rl-generation-batch-size:i",
+     .needs = "--perform-rl-step", .note = "reinforcement learning",
+     .effect = ME_EITHER(ANY)},
     {"--ref-load:s --rollout-num-gpus:i "
      "--rollout-num-gpus-per-engine:i --use-kl-loss --use-tis --use-critic "
      "--critic-*:*s --keep-old-actor --ref-update-interval:i "

@@ -27,6 +27,14 @@ const me_flag_rule me_flags_removed[] = {
     {"--activations-checkpoint-num-layers:i",
      .note = "v2.6 was the last with it: use --recompute-num-layers",
      .effect = ME_EITHER(ANY)},
+    {"--fp8-e4m3", .note = "23.06 was the last with it: use --fp8-format e4m3",
+     .effect = ME_EITHER(ANY)},
+    {"--fp8-hybrid",
+     .note = "23.06 was the last with it: use --fp8-format hybrid",
+     .effect = ME_EITHER(ANY)},
+    {"--embedding-weights-in-fp32",
+     .note = "23.06 was the last with it: no embedding is looked up in FP32",
+     .effect = ME_HIGHER(ANY)},
     {"--distribute-checkpointed-activations",
      .note = "v2.6 was the last with it: use --distribute-saved-activations",
      .effect = ME_LOWER(ANY)},
@@ -41,6 +49,15 @@ const me_flag_rule me_flags_removed[] = {
     {"--pipeline-model-parallel-split-rank:i",
      .note = "core_v0.13.0 was the last with it: encoders and decoders of one "
              "pipeline are gone",
+     .effect = ME_EITHER(ANY)},
+    {"--encoder-tensor-model-parallel-size:i "
+     "--encoder-pipeline-model-parallel-size:i",
+     .neutral = "0",
+     .note = "core_v0.13.0 was the last with it: encoders and decoders of one "
+             "pipeline are gone",
+     .effect = ME_EITHER(ANY)},
+    {"--use-custom-fsdp",
+     .note = "core_v0.13.0 was the last with it: use --use-megatron-fsdp",
      .effect = ME_EITHER(ANY)},
     {"--keep-fp8-transpose-cache-when-using-custom-fsdp",
      .note = "core_v0.13.0 was the last with it: use "

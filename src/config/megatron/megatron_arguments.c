@@ -181,16 +181,13 @@ static void judge(const me_flag_uses *uses, const me_flag_use *use,
     switch (use->flag.kind) {
     case ME_FLAG_MODELLED: judge_modelled(use, config, v); return;
     case ME_FLAG_NOT_MODELLED:
+    case ME_FLAG_REMOVED:
         if (me_flag_use_is_neutral(use) ||
             me_megatron_shards_no_more(use, uses)) {
             v->list = &config->no_effect;
             set_note(v, "at this value");
             return;
         }
-        v->list = &config->not_modelled;
-        set_note(v, rule->note);
-        return;
-    case ME_FLAG_REMOVED:
         v->list = &config->not_modelled;
         set_note(v, rule->note);
         return;

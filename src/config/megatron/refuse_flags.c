@@ -33,7 +33,7 @@ me_status me_megatron_refuse_flags(const me_config *config,
             return fail_unknown(use, diag);
         }
         if (use->flag.rule != NULL && use->flag.kind == ME_FLAG_REMOVED &&
-            !config->own->takes_unknown) {
+            !me_flag_use_is_neutral(use) && !config->own->takes_unknown) {
             return me_fail(diag, ME_ERR_CONFIG,
                            "%s: Megatron-LM core_v0.19.0 has no such flag: %s; "
                            "--unknown warn goes on without it",

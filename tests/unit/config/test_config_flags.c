@@ -127,12 +127,59 @@ static const char *const left_out[] = {
     EXPERTS "--moe-routing-trace-path x",
 };
 
-static int32_t n_left_out(const char *command)
+/** Flags of earlier versions: no tensor of a job depends on them. */
+static const char *const earlier_idle[] = {
+    COMMAND "--log-batch-size-to-tensorboard",
+    COMMAND "--enable-one-logger",
+    COMMAND "--s3-cache-path x",
+    COMMAND "--tokenizer-hf-include-special-tokens",
+    COMMAND "--retro-return-doc-ids",
+    COMMAND "--retro-no-verify-neighbor-count",
+    COMMAND "--retriever-seq-length 256",
+    COMMAND "--img-dim 224",
+    COMMAND "--inference-max-batch-size 8",
+    COMMAND "--disable-chunked-prefill",
+    COMMAND "--inference-dynamic-batching-chunk-size 256",
+    COMMAND "--inference-dynamic-batching-buffer-guaranteed-fraction 0.2",
+    COMMAND "--inference-dynamic-batching-buffer-overflow-factor 1.1",
+    COMMAND "--inference-dynamic-batching-max-requests-override 8",
+    COMMAND "--inference-dynamic-batching-max-tokens-override 8",
+    COMMAND "--inference-dynamic-batching-cuda-graph-max-tokens 16384",
+    COMMAND "--encoder-tensor-model-parallel-size 0",
+    COMMAND "--encoder-pipeline-model-parallel-size 0",
+    COMMAND "--train-weighted-split-paths x y",
+    COMMAND "--grpo-default-temperature 1.0 --grpo-default-top-p 0",
+    COMMAND "--langrl-inference-server-type inplace_megatron",
+    COMMAND "--no-langrl-external-server --rl-reset-cuda-graphs",
+    COMMAND "--rl-remove-kv-cache-during-training",
+    COMMAND "--rl-offload-kv-cache-during-training",
+    COMMAND "--rl-sequence-packing-bin-size 8192",
+    COMMAND "--rl-calculate-intra-group-similarity",
+    COMMAND "--rl-parallel-generation-tasks 4 --rl-generation-batch-size 4",
+    COMMAND "--rl-num-parallel-generations 4",
+    COMMAND "--rl-num-parallel-generation-batches 4",
+};
+
+/** And those that one does, and what the message says of them. */
+static const struct {
+    const char *command;
+    const char *says;
+} earlier_refused[] = {
+    {COMMAND "--fp8-hybrid", "use --fp8-format hybrid"},
+    {COMMAND "--fp8-e4m3", "use --fp8-format e4m3"},
+    {COMMAND "--use-custom-fsdp", "use --use-megatron-fsdp"},
+    {COMMAND "--embedding-weights-in-fp32", "23.06 was the last"},
+    {COMMAND "--encoder-tensor-model-parallel-size 2", "encoders and decoders"},
+    {COMMAND "--encoder-pipeline-model-parallel-size 1",
+     "encoders and decoders"},
+};
+
+static me_status read_command(const char *command, int32_t *count_out,
+                              me_diag *diag)
 {
     char text[1024];
     const char *words[64];
     int n = 0;
-    me_diag diag = {.status = ME_OK};
     me_config *config = me_config_create();
     assert_non_null(config);
     assert_true(strlen(command) < sizeof text);
@@ -144,11 +191,19 @@ static int32_t n_left_out(const char *command)
             *at++ = '\0';
         }
     }
-    if (me_config_read_launch(config, n, words, &diag) != ME_OK) {
+    const me_status status = me_config_read_launch(config, n, words, diag);
+    *count_out = (int32_t)config->not_modelled.count;
+    me_config_destroy(config);
+    return status;
+}
+
+static int32_t n_left_out(const char *command)
+{
+    int32_t count = 0;
+    me_diag diag = {.status = ME_OK};
+    if (read_command(command, &count, &diag) != ME_OK) {
         fail_msg("%s: %s", command, diag.text);
     }
-    const int32_t count = (int32_t)config->not_modelled.count;
-    me_config_destroy(config);
     return count;
 }
 
@@ -167,6 +222,28 @@ static void test_flags__idle_ones_leave_nothing_out(void **state)
     }
 }
 
+static void test_flags__of_earlier_versions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof earlier_idle / sizeof *earlier_idle; i++) {
+        if (n_left_out(earlier_idle[i]) != 0) {
+            fail_msg("%s: something is not modelled", earlier_idle[i]);
+        }
+    }
+    assert_int_equal(
+        n_left_out(COMMAND "--log-optimizer-states-to-tensorboard"), 1);
+    for (size_t i = 0; i < sizeof earlier_refused / sizeof *earlier_refused;
+         i++) {
+        int32_t count = 0;
+        me_diag diag = {.status = ME_OK};
+        const char *command = earlier_refused[i].command;
+        assert_int_equal(read_command(command, &count, &diag), ME_ERR_CONFIG);
+        if (strstr(diag.text, earlier_refused[i].says) == NULL) {
+            fail_msg("%s: %s", command, diag.text);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_flags__find_the_nearest),
         cmocka_unit_test(test_flags__words),
         cmocka_unit_test(test_flags__idle_ones_leave_nothing_out),
+        cmocka_unit_test(test_flags__of_earlier_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
