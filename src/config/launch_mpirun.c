@@ -156,6 +156,31 @@ static void fill_hosts(const me_launch_hosts *hosts, me_host_pool *pool,
     }
 }
 
+bool me_launch_hosts_are_named(const me_launch_hosts *hosts)
+{
+    return hosts->n_lists > 0 || hosts->file != NULL ||
+           hosts->batch_file != NULL || hosts->placing != NULL ||
+           hosts->resource != NULL;
+}
+
+me_host_slots me_mpirun_slots(const me_launch_hosts *hosts, me_arena *arena)
+{
+    me_diag why = {.status = ME_OK};
+    me_host_pool pool = {.arena = arena};
+    const bool is_batch = hosts->file == NULL;
+    const char *file = is_batch ? hosts->batch_file : hosts->file;
+    const bool is_read =
+        hosts->n_lists > 0
+            ? hosts->file == NULL && read_lists(hosts, &pool)
+            : file != NULL && me_host_pool_read(&pool, file, &why) == ME_OK;
+    const bool is_said = (is_batch && hosts->n_lists == 0) || hosts->is_hydra ||
+                         find_unsaid(&pool) == NULL;
+    return is_read && is_said && pool.count > 0 && hosts->placing == NULL &&
+                   hosts->resource == NULL
+               ? (me_host_slots){pool.hosts[0].slots, me_host_pool_slots(&pool)}
+               : (me_host_slots){0, 0};
+}
+
 me_status me_mpirun_settle(const me_launch_hosts *hosts, uint64_t nodes_here,
                            me_rank_counts *counts, me_config *config,
                            me_diag *diag)

@@ -8,6 +8,7 @@
 #ifndef MEMEST_CONFIG_LAUNCH_MPIRUN_H
 #define MEMEST_CONFIG_LAUNCH_MPIRUN_H
 
+#include "base/arena.h"
 #include "config/rank_counts.h"
 
 enum {
@@ -39,6 +40,18 @@ void me_launch_hosts_file(me_launch_hosts *hosts, const char *option,
  *  processes a node, or something else, gets. */
 void me_launch_hosts_map(me_launch_hosts *hosts, me_rank_counts *counts,
                          const char *value);
+
+/** Slots of hosts; 0: nobody can tell. */
+typedef struct me_host_slots {
+    uint64_t first; /**< of the host that is filled first */
+    uint64_t all;
+} me_host_slots;
+
+/** Does an option or a batch system's file name the hosts? */
+bool me_launch_hosts_are_named(const me_launch_hosts *hosts);
+
+/** Slots of the hosts that are named. @param arena  of what is read */
+me_host_slots me_mpirun_slots(const me_launch_hosts *hosts, me_arena *arena);
 
 /**
  * Settle what mpirun starts. A host file that is not here, or hosts in it

@@ -226,39 +226,6 @@ static void export(const char *list)
     me_inherit_apply(&inherit);
 }
 
-/** What a launcher tells its first task of itself. */
-static void set_first(me_wrapper_kind kind)
-{
-    static const struct {
-        me_wrapper_kind kind;
-        const char *name;
-    } variables[] = {
-        {ME_WRAPPER_MPIRUN, "OMPI_COMM_WORLD_RANK"},
-        {ME_WRAPPER_MPIRUN, "OMPI_COMM_WORLD_LOCAL_RANK"},
-        {ME_WRAPPER_JSRUN, "OMPI_COMM_WORLD_RANK"},
-        {ME_WRAPPER_JSRUN, "OMPI_COMM_WORLD_LOCAL_RANK"},
-        {ME_WRAPPER_JSRUN, "JSM_NAMESPACE_RANK"},
-        {ME_WRAPPER_JSRUN, "JSM_NAMESPACE_LOCAL_RANK"},
-        {ME_WRAPPER_FLUX, "FLUX_TASK_RANK"},
-        {ME_WRAPPER_FLUX, "FLUX_TASK_LOCAL_ID"},
-        {ME_WRAPPER_APRUN, "ALPS_APP_PE"},
-        {ME_WRAPPER_TORCHRUN, "RANK"},
-        {ME_WRAPPER_TORCHRUN, "LOCAL_RANK"},
-        {ME_WRAPPER_TORCHRUN, "GROUP_RANK"},
-        {ME_WRAPPER_ACCELERATE, "RANK"}, // through torchrun's code
-        {ME_WRAPPER_ACCELERATE, "LOCAL_RANK"},
-        {ME_WRAPPER_ACCELERATE, "GROUP_RANK"},
-        {ME_WRAPPER_DEEPSPEED, "RANK"},
-        {ME_WRAPPER_DEEPSPEED, "LOCAL_RANK"},
-    };
-
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        if (variables[i].kind == kind) {
-            (void)setenv(variables[i].name, "0", 1);
-        }
-    }
-}
-
 /** Keep a launcher's words in front of the launch that comes of what it starts. */
 static void keep_before(int count, char **argv)
 {
@@ -315,7 +282,7 @@ static int count(int given, char **words)
         me_step_set_variables(&step);
     }
     keep_before(at, argv);
-    set_first(wrapper->kind);
+    me_guise_set_first(wrapper, at, argv);
     return folder != NULL && chdir(folder) != 0
                ? me_guise_fail(folder, "no such folder, which srun goes to")
                : me_guise_start(argv + at);
@@ -350,9 +317,9 @@ static const me_wrapper *find_launcher(int argc, char **argv, int *at_out)
 }
 
 /** `torchrun --no-python PROGRAM …`, where that is no Python: a shell, a profiler,
- *  a script of the user's. @param kind_out  the launcher's, where there is one
+ *  a script of the user's. @param launcher_out  where there is one
  *  @return where the program is; 0: nowhere */
-static int find_program(int argc, char **argv, me_wrapper_kind *kind_out)
+static int find_program(int argc, char **argv, const me_wrapper **launcher_out)
 {
     bool is_program = false;
     int at = 0;
@@ -362,7 +329,7 @@ static int find_program(int argc, char **argv, me_wrapper_kind *kind_out)
                       strcmp(argv[at], "--no_python") == 0;
         at += step_option(launcher, argv + at, argc - at);
     }
-    *kind_out = launcher == NULL ? *kind_out : launcher->kind;
+    *launcher_out = launcher;
     return is_program && at < argc && me_guise_find(argv[at]) != ME_GUISE_LAUNCH
                ? at
                : 0;
@@ -371,11 +338,11 @@ static int find_program(int argc, char **argv, me_wrapper_kind *kind_out)
 static int launch(int argc, char **argv)
 {
     const bool is_python = strncmp(me_guise_base(argv[0]), "python", 6) == 0;
-    me_wrapper_kind kind = ME_WRAPPER_TORCHRUN;
-    const int program = find_program(argc, argv, &kind);
+    const me_wrapper *launcher = NULL;
+    const int program = find_program(argc, argv, &launcher);
     if (program > 0) {
         keep_before(program, argv);
-        set_first(kind);
+        me_guise_set_first(launcher, program, argv);
         return me_guise_start(argv + program);
     }
     return is_python && !me_python_trains(argc, (const char *const *)argv)

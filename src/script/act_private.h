@@ -7,6 +7,7 @@
 #ifndef MEMEST_SCRIPT_ACT_PRIVATE_H
 #define MEMEST_SCRIPT_ACT_PRIVATE_H
 
+#include "config/wrappers.h"
 #include "script/inherit.h"
 
 #include <stdbool.h>
@@ -62,6 +63,12 @@ int me_guise_nothing(int argc, char **argv);
 
 /** `NAME=VALUE` of @p length bytes goes into the environment. */
 void me_guise_set(const char *assignment, unsigned length);
+
+/** Set what a launcher tells the first of its tasks: which it is, and of how many
+ *  as far as that can be told.
+ *  @param argc  its words up to what it starts
+ *  @param argv  its name first */
+void me_guise_set_first(const me_wrapper *wrapper, int argc, char **argv);
 
 /** Where a hash of nothing begins (FNV-1a). */
 #define ME_AGAIN_SEED UINT64_C(0xcbf29ce484222325)

@@ -67,7 +67,7 @@ static const char stays[] =
     "HOME HOSTNAME LANG LOGNAME OLDPWD PATH PWD SHELL SHLVL TERM TMPDIR TZ USER";
 static const char *const begins[] = {
     "MEMEST_", "BASH_FUNC_", "SLURM", "SPANK_", "OMPI_", "PMI_", "PMIX_",
-    "PBS_", "LSB_", "FLUX_", "JSM_", "ALPS_"};
+    "PBS_", "LSB_", "FLUX_", "JSM_", "ALPS_", "PALS_", "MPI_LOCAL"};
 
 /* clang-format on */
 
