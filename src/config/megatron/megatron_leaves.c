@@ -5,17 +5,20 @@
 #include "config/config_private.h"
 #include "config/flags.h"
 #include "config/megatron/leaf_flags.h"
+#include "config/megatron/leaf_references.h"
 #include "config/megatron/megatron_arguments.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
     WORDS_MAX = 20000,
-    REFERENCES = 8, /**< of one to the next */
     NAMES_SHOWN = 6 /**< of keys that nobody knows */
 };
+
+/** Sections of NeMo's whose keys are not the model's: logs and checkpoints. */
+static const char *const apart[] = {"exp_manager", "checkpoint_callback_params",
+                                    NULL};
 
 /** One reading of a job's leaves. */
 typedef struct reading {
@@ -73,57 +76,10 @@ static me_status add_value(reading *r, const me_yaml_leaf *leaf,
     return status;
 }
 
-/** The leaf that `${name}` means: its whole path, or the end of one. */
-static const me_yaml_leaf *find(const reading *r, const char *name)
-{
-    name += strspn(name, ".");
-    const me_yaml_leaf *found = NULL;
-    for (size_t i = 0; i < r->yaml->count; i++) {
-        const me_yaml_leaf *leaf = &r->yaml->leaves[i];
-        if (strcmp(leaf->path, name) == 0) {
-            return leaf;
-        }
-        if (me_leaf_ends(leaf->path, name)) {
-            found = leaf;
-        }
-    }
-    return found;
-}
-
-/** Puts values in the place of `${…}` that is all of a leaf; a text of which
- *  nothing is known here stays as it is. */
 static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
                          const char **value_out)
 {
-    const char *value = leaf->values[0];
-    for (int i = 0; strncmp(value, "${", 2) == 0; i++) {
-        char name[ME_LEAF_FLAG_BYTES];
-        const size_t length = strcspn(value + 2, "}");
-        (void)snprintf(name, sizeof name, "%.*s", (int)length, value + 2);
-        const char *other = NULL;
-        const me_yaml_leaf *found =
-            strchr(name, ':') == NULL ? find(r, name) : NULL;
-        const char *variable =
-            found == NULL && me_leaf_names_variable(name, &other) ? getenv(name)
-                                                                  : NULL;
-        const char *next = found != NULL && found->n_values > 0
-                               ? found->values[0]
-                           : variable != NULL ? variable
-                                              : other;
-        if (next == NULL || i == REFERENCES || value[2 + length] != '}' ||
-            value[3 + length] != '\0') {
-            *value_out = value;
-            return me_leaf_is_text(leaf)
-                       ? ME_OK
-                       : fail(r, leaf, "refers to nothing that is known here");
-        }
-        value = me_arena_strdup(r->arena, next);
-        if (value == NULL) {
-            return me_fail(r->diag, ME_ERR_NOMEM, "no memory for a value");
-        }
-    }
-    *value_out = value;
-    return ME_OK;
+    return me_leaf_resolve(r->yaml, leaf, r->arena, value_out, r->diag);
 }
 
 static bool is_quiet_of_trainer(const reading *r, const me_yaml_leaf *leaf)
@@ -341,6 +297,18 @@ static me_status take_field(reading *r, const me_yaml_leaf *leaf,
     return status == ME_OK ? add_flags(r, leaf, field->flags) : status;
 }
 
+/** A key of what stands around the model: one that has a flag's name is none. */
+static me_status take_apart(reading *r, const me_yaml_leaf *leaf)
+{
+    bool is_true = false;
+    return me_leaf_is_named(leaf, "ema.enable") &&
+                   me_yaml_bool(leaf, &is_true) && is_true
+               ? me_config_add_not_modelled(r->config, "ema.enable",
+                                            "an average of the weights",
+                                            (me_effect)ME_HIGHER(ANY), r->diag)
+               : ME_OK;
+}
+
 static me_status take(reading *r, const me_yaml_leaf *leaf)
 {
     bool is_true = false;
@@ -351,6 +319,9 @@ static me_status take(reading *r, const me_yaml_leaf *leaf)
     }
     if (me_leaf_is_variable(leaf)) {
         return me_leaf_take_variable(r->config, leaf, r->diag);
+    }
+    if (me_leaf_has_part(leaf->path, apart)) {
+        return take_apart(r, leaf);
     }
     if (!leaf->is_list && (matters(r, leaf) || leaf->values[0][0] != '$')) {
         const me_status status = resolve(r, leaf, &value);

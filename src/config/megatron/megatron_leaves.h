@@ -52,8 +52,8 @@ typedef struct me_trainer {
 
 /**
  * Read a job. Keys that are neither flags nor fields are listed as not modelled,
- * but for quiet ones. `${section.key}` is that key's value, `${NAME:value}` and
- * `${oc.env:NAME,value}` the variable's, or value where it is not set. Local.
+ * but for quiet ones. Of `${…}` the value is read as me_leaf_resolve() has it,
+ * where the job depends on it. Local.
  *
  * @param where  what holds the leaves, in messages
  * @param arena  for words; must live as long as the call
