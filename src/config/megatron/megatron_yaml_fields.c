@@ -35,6 +35,10 @@ const me_yaml_field me_yaml_fields[] = {
     {"attention_backend", "4", .flags = "--attention-backend=local"},
     {"fp8", "hybrid|e4m3", .flags = "--fp8-format"},
     {"fp8", "false", .flags = ""},
+    {"fp8", "true", .flags = ""}, // NeMo 1's, of which one of these says more
+    {"fp8_e4m3", "true", .flags = "--fp8-format=e4m3"},
+    {"fp8_hybrid", "true", .flags = "--fp8-format=hybrid"},
+    {"fp8_e4m3|fp8_hybrid", "false", .flags = ""},
     {"params_dtype", "bfloat16|bf16", .flags = "--bf16"},
     {"params_dtype", "float16|half|fp16|16", .flags = "--fp16"},
     {"params_dtype|pipeline_dtype|autocast_dtype", NULL, .flags = ""},
