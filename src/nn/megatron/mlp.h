@@ -13,8 +13,7 @@ typedef struct me_mlp {
     me_module_id module;
     me_linear linear_fc1;
     me_linear linear_fc2;
-    bool
-        is_fused; /**< Transformer Engine's operations run it as one function */
+    bool is_fused; /**< Transformer Engine's operations run it as one */
 } me_mlp;
 
 /** The routing weights of an expert's tokens. */

@@ -348,10 +348,7 @@ void me_rope_cos_sin(me_nn *nn, me_rope *rope)
         me_tensor *f = me_pointwise(e, functions[i], angles, ME_DTYPE_FLOAT32);
         me_tensor *scaled = me_mul_number(e, f);
         me_drop(e, f);
-        me_tensor *cached = dtype == ME_DTYPE_FLOAT32
-                                ? me_hold(e, scaled)
-                                : me_pointwise(e, "to", scaled, dtype);
-        me_drop(e, scaled);
+        me_tensor *cached = me_rebind(e, scaled, me_cast(e, scaled, dtype));
         me_assign(e, &rope->yarn[2 + i], cached);
         me_drop(e, cached);
     }

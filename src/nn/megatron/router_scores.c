@@ -203,8 +203,8 @@ static me_tensor *sinkhorn(me_engine *e, me_tensor *logits, int rounds)
         d1 = inverse_of(e, sums);
         change = me_rebind(e, change, change_of(e, d1));
         me_drop(e, before);
-        me_drop(e, me_pointwise(e, "gt", change,
-                                ME_DTYPE_BOOL)); // read by the host
+        // Read by the host.
+        me_drop(e, me_pointwise(e, "gt", change, ME_DTYPE_BOOL));
     }
     me_tensor *half = me_pointwise(e, "mul", cost, dtype);
     me_tensor *scores = me_pointwise(e, "mul", half, dtype);
@@ -234,8 +234,8 @@ static me_tensor *sinkhorn_load_balancing(const me_nn *nn, me_tensor *logits,
     me_tensor *activated = k == 1 ? me_sigmoid(e, logits)
                                   : me_cast(e, me_softmax_in_float32(e, logits),
                                             (me_dtype)logits->dtype);
-    me_name_last(e,
-                 norm_logits); // the activated logits take an argument's name
+    // The activated logits take an argument's name, and go first.
+    me_name_last(e, norm_logits);
     me_name_last(e, values);
     me_name_last(e, indices);
     *map_out = me_scatter_flags(e, activated);
