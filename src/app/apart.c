@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "app/apart.h"
 
+#include "base/alloc.h"
 #include "base/input.h"
+#include "base/outfile.h"
 #include "base/parse.h"
 #include "script/interpreter.h"
 
@@ -63,11 +65,22 @@ static bool is_same_file(const char *a, const char *b)
 
 static me_status check_pair(const output *a, const output *b, me_diag *diag)
 {
-    return a->path != NULL && b->path != NULL && is_same_file(a->path, b->path)
-               ? me_fail(diag, ME_ERR_CONFIG,
-                         "%s %s and %s %s are one file: give another", a->flag,
-                         a->path, b->flag, b->path)
-               : ME_OK;
+    if (a->path == NULL || b->path == NULL) {
+        return ME_OK;
+    }
+    char *of_a = me_output_target(a->path);
+    char *of_b = me_output_target(b->path);
+    const me_status status =
+        of_a == NULL || of_b == NULL
+            ? me_fail(diag, ME_ERR_NOMEM, "no memory for a file's name")
+        : is_same_file(of_a, of_b)
+            ? me_fail(diag, ME_ERR_CONFIG,
+                      "%s %s and %s %s are one file: give another", a->flag,
+                      a->path, b->flag, b->path)
+            : ME_OK;
+    me_free(of_a);
+    me_free(of_b);
+    return status;
 }
 
 /** Is what is appended to stdout's file written over, or what stands there then

@@ -102,8 +102,7 @@ static char *follow(const char *path)
     return target.text;
 }
 
-/** The target with its links resolved, so that a link stays a link. */
-static char *resolve_target(const char *path)
+char *me_output_target(const char *path)
 {
     struct stat about;
     char *real = realpath(path, NULL);
@@ -191,7 +190,7 @@ me_status me_outfile_create(const char *path, me_diag *diag,
         goto out;
     }
     file->lost = me_alloc_lost();
-    file->target = resolve_target(path);
+    file->target = me_output_target(path);
     if (file->target == NULL) {
         status = me_fail(diag, ME_ERR_NOMEM, "no memory to write %s", path);
         goto out;

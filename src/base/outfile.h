@@ -34,6 +34,14 @@ FILE *me_output_open(const char *path, bool appends);
 const char *me_output_reason(int error);
 
 /**
+ * The file that is written when @p path is: with its links resolved, so that a link
+ * stays a link, and where one leads to nothing yet, what it leads to. Local.
+ *
+ * @return owned by the caller, for me_free(); NULL: no memory
+ */
+char *me_output_target(const char *path) ME_MUST_CHECK;
+
+/**
  * Begin to write @p path. Local.
  *
  * @param path      where the file shall be in the end; copied

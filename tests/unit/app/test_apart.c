@@ -32,7 +32,9 @@ static int setup(void **state)
     }
     make_file("job.cfg", "");
     make_file("included.cfg", "");
-    return symlink("job.cfg", "link.cfg") == 0 && link("job.cfg", "hard") == 0
+    return symlink("job.cfg", "link.cfg") == 0 &&
+                   symlink("nothere", "dangles") == 0 &&
+                   link("job.cfg", "hard") == 0
                ? 0
                : -1;
 }
@@ -43,6 +45,7 @@ static int teardown(void **state)
     (void)unlink("job.cfg");
     (void)unlink("included.cfg");
     (void)unlink("link.cfg");
+    (void)unlink("dangles");
     (void)unlink("hard");
     return chdir(old_folder) == 0 ? rmdir(folder) : -1;
 }
@@ -69,6 +72,11 @@ static void test_apart__outputs(void **state)
     expect(&(me_cli){.output = "a", .log_file = "a"}, "are one file");
     expect(&(me_cli){.events = "job.cfg", .log_file = "link.cfg"},
            "are one file");
+    expect(&(me_cli){.output = "dangles", .events = "nothere"},
+           "--output dangles and --events nothere are one file");
+    expect(&(me_cli){.output = "nothere", .jsonl = "./dangles"},
+           "are one file");
+    expect(&(me_cli){.output = "dangles", .events = "other"}, NULL);
 }
 
 /* What stdout goes to: only a log of messages may be appended to it. */
