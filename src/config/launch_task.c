@@ -28,9 +28,10 @@ static bool take_variables(me_launch_ranks *r, const char *const *variables,
 /** Where the number that an option says goes; NULL: it says none. */
 static uint64_t *count_of(me_launch_ranks *r, me_wrapper_use use)
 {
-    return use == ME_WRAPPER_RANKS          ? &r->mpirun.ranks
-           : use == ME_WRAPPER_NODES        ? &r->mpirun.nodes
-           : use == ME_WRAPPER_PER_NODE     ? &r->mpirun.per_node
+    me_rank_counts *said = r->torchrun.is_used ? &r->torchrun : &r->mpirun;
+    return use == ME_WRAPPER_RANKS          ? &said->ranks
+           : use == ME_WRAPPER_NODES        ? &said->nodes
+           : use == ME_WRAPPER_PER_NODE     ? &said->per_node
            : use == ME_WRAPPER_SETS         ? &r->steps.sets
            : use == ME_WRAPPER_PER_SET      ? &r->steps.per_set
            : use == ME_WRAPPER_SETS_OF_HOST ? &r->steps.sets_of_host
@@ -142,21 +143,51 @@ static me_launch_task count(me_launch_ranks *r, bool is_mpirun,
     return task;
 }
 
+/** torchrun, and what counts as it does: a process a card. */
+static me_launch_task count_started(me_launch_ranks *r, me_config *config)
+{
+    me_diag why = {.status = ME_OK};
+    if (me_launch_ranks_settle(r, config, &why) != ME_OK ||
+        config->own->world_is_open != NULL) {
+        return (me_launch_task){.ranks = 0};
+    }
+    const me_rank_counts *said = &r->torchrun;
+    const uint64_t ranks = me_rank_counts_ranks(said);
+    me_launch_task task = {.ranks = ranks == 0 ? 1 : ranks};
+    task.local = said->per_node != 0 ? said->per_node
+                 : said->nodes > 1   ? divide_up(task.ranks, said->nodes)
+                                     : task.ranks;
+    return task;
+}
+
+static bool starts_a_rank_a_card(me_wrapper_kind kind)
+{
+    return kind == ME_WRAPPER_TORCHRUN || kind == ME_WRAPPER_DEEPSPEED ||
+           kind == ME_WRAPPER_ACCELERATE;
+}
+
 me_launch_task me_launch_task_read(const me_wrapper *wrapper, int argc,
                                    const char *const *argv,
                                    const char *const *variables)
 {
-    me_launch_ranks ranks = {.mpirun = {.is_used = true}};
+    const bool is_started = starts_a_rank_a_card(wrapper->kind);
+    me_launch_ranks ranks = {
+        .mpirun = {.is_used = !is_started},
+        .torchrun = {.is_used = is_started},
+        .deepspeed = {.is_used = wrapper->kind == ME_WRAPPER_DEEPSPEED},
+        .accelerate = {.is_used = wrapper->kind == ME_WRAPPER_ACCELERATE},
+    };
     me_launch_task task = {.ranks = 0};
     me_config *config = me_config_create();
     const bool is_mpirun = wrapper->kind == ME_WRAPPER_MPIRUN;
-    if (!is_mpirun) {
+    if (!is_mpirun && !is_started) {
         ranks.steps.kind = wrapper->kind;
     }
     if (config != NULL &&
         take_variables(&ranks, variables, config->own->text) &&
         take_options(&ranks, wrapper, argc, argv)) {
-        task = count(&ranks, is_mpirun, config);
+        task = is_started ? count_started(&ranks, config)
+                          : count(&ranks, is_mpirun, config);
     }
     me_config_destroy(config);
     return task;

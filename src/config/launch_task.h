@@ -1,7 +1,7 @@
 /**
  * @file
- * What the first task that mpirun, or a launcher that stands in its place, starts
- * is told of how many there are. Open MPI's mpirun(1), Hydra's mpiexec.
+ * What the first task that a launcher starts is told of how many there are. Open
+ * MPI's mpirun(1), Hydra's mpiexec, torchrun, deepspeed, accelerate.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

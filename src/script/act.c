@@ -317,13 +317,17 @@ static const me_wrapper *find_launcher(int argc, char **argv, int *at_out)
 }
 
 /** `torchrun --no-python PROGRAM …`, where that is no Python: a shell, a profiler,
- *  a script of the user's. @param launcher_out  where there is one
+ *  a script of the user's.
+ *  @param launcher_out  where there is one
+ *  @param options_out   where its options begin
  *  @return where the program is; 0: nowhere */
-static int find_program(int argc, char **argv, const me_wrapper **launcher_out)
+static int find_program(int argc, char **argv, const me_wrapper **launcher_out,
+                        int *options_out)
 {
     bool is_program = false;
     int at = 0;
     const me_wrapper *launcher = find_launcher(argc, argv, &at);
+    *options_out = at;
     while (launcher != NULL && at < argc && argv[at][0] == '-') {
         is_program |= strcmp(argv[at], "--no-python") == 0 ||
                       strcmp(argv[at], "--no_python") == 0;
@@ -339,10 +343,11 @@ static int launch(int argc, char **argv)
 {
     const bool is_python = strncmp(me_guise_base(argv[0]), "python", 6) == 0;
     const me_wrapper *launcher = NULL;
-    const int program = find_program(argc, argv, &launcher);
+    int options = 0;
+    const int program = find_program(argc, argv, &launcher, &options);
     if (program > 0) {
         keep_before(program, argv);
-        me_guise_set_first(launcher, program, argv);
+        me_guise_set_first(launcher, program - options + 1, argv + options - 1);
         return me_guise_start(argv + program);
     }
     return is_python && !me_python_trains(argc, (const char *const *)argv)

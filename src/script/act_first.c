@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What launchers tell the first of their tasks: mpirun(1) of Open MPI, Hydra's
- * PMI, PALS' mpiexec, jsrun(1), flux-run(1), torchrun. */
+ * PMI, PALS' mpiexec, jsrun(1), flux-run(1), torchrun, deepspeed. */
 #include "base/parse.h"
 #include "config/launch_task.h"
 #include "script/act_private.h"
@@ -17,6 +17,7 @@ typedef enum said {
     FIRST, /**< 0: a rank, the first */
     RANKS,
     LOCAL, /**< ranks of its node */
+    NODES, /**< where each has as many ranks */
     SLOTS
 } said;
 
@@ -64,17 +65,40 @@ static const row rows[] = {
     {ME_WRAPPER_TORCHRUN, "RANK", FIRST, NULL},
     {ME_WRAPPER_TORCHRUN, "LOCAL_RANK", FIRST, NULL},
     {ME_WRAPPER_TORCHRUN, "GROUP_RANK", FIRST, NULL},
+    {ME_WRAPPER_TORCHRUN, "WORLD_SIZE", RANKS, NULL},
+    {ME_WRAPPER_TORCHRUN, "LOCAL_WORLD_SIZE", LOCAL, NULL},
+    {ME_WRAPPER_TORCHRUN, "GROUP_WORLD_SIZE", NODES, NULL},
     {ME_WRAPPER_ACCELERATE, "RANK", FIRST, NULL}, // through torchrun's code
     {ME_WRAPPER_ACCELERATE, "LOCAL_RANK", FIRST, NULL},
     {ME_WRAPPER_ACCELERATE, "GROUP_RANK", FIRST, NULL},
+    {ME_WRAPPER_ACCELERATE, "WORLD_SIZE", RANKS, NULL},
+    {ME_WRAPPER_ACCELERATE, "LOCAL_WORLD_SIZE", LOCAL, NULL},
+    {ME_WRAPPER_ACCELERATE, "GROUP_WORLD_SIZE", NODES, NULL},
     {ME_WRAPPER_DEEPSPEED, "RANK", FIRST, NULL},
     {ME_WRAPPER_DEEPSPEED, "LOCAL_RANK", FIRST, NULL},
+    {ME_WRAPPER_DEEPSPEED, "WORLD_SIZE", RANKS, NULL},
+    {ME_WRAPPER_DEEPSPEED, "LOCAL_SIZE", LOCAL, NULL},
+    {ME_WRAPPER_DEEPSPEED, "CROSS_RANK", FIRST, NULL},
+    {ME_WRAPPER_DEEPSPEED, "CROSS_SIZE", NODES, NULL},
 };
 
 static bool counts(me_wrapper_kind kind)
 {
     return kind == ME_WRAPPER_MPIRUN || kind == ME_WRAPPER_JSRUN ||
-           kind == ME_WRAPPER_FLUX;
+           kind == ME_WRAPPER_FLUX || kind == ME_WRAPPER_TORCHRUN ||
+           kind == ME_WRAPPER_ACCELERATE || kind == ME_WRAPPER_DEEPSPEED;
+}
+
+static uint64_t number_of(said says, const me_launch_task *task)
+{
+    switch (says) {
+    case FIRST: return 0;
+    case RANKS: return task->ranks;
+    case LOCAL: return task->local;
+    case NODES: return task->local == 0 ? 0 : task->ranks / task->local;
+    case SLOTS: return task->slots;
+    }
+    return 0;
 }
 
 void me_guise_set_first(const me_wrapper *wrapper, int argc, char **argv)
@@ -89,10 +113,7 @@ void me_guise_set_first(const me_wrapper *wrapper, int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const row *r = &rows[i];
-        const uint64_t number = r->says == RANKS   ? task.ranks
-                                : r->says == LOCAL ? task.local
-                                : r->says == SLOTS ? task.slots
-                                                   : 0;
+        const uint64_t number = number_of(r->says, &task);
         char text[24];
         (void)snprintf(text, sizeof text, "%" PRIu64, number);
         if (r->kind != wrapper->kind ||

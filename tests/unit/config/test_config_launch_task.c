@@ -43,6 +43,13 @@ static const struct {
     {"jsrun -p 6", "", 6, 0, 0},
     {"flux -N 2 -n 8", "", 8, 4, 0},
     {"flux -N 2 --tasks-per-node 3", "", 6, 3, 0},
+    {"torchrun", "", 1, 1, 0},
+    {"torchrun --nnodes 2 --nproc-per-node=4 --no-python", "", 8, 4, 0},
+    {"torchrun --standalone --nproc_per_node 8", "", 8, 8, 0},
+    {"torchrun --nnodes=1:4 --nproc-per-node=8", "", 0, 0, 0},
+    {"torchrun --nnodes 2", "PET_NPROC_PER_NODE=4", 8, 4, 0},
+    {"torchrun --nproc-per-node gpu", "", 0, 0, 0},
+    {"deepspeed --num_nodes 2 --num_gpus 4", "", 8, 4, 0},
 };
 
 /** The words of a text, which is changed. @return how many */
