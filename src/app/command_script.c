@@ -10,6 +10,7 @@
 #include "config/wrappers.h"
 #include "run/job_card.h"
 #include "script/carry.h"
+#include "script/script_end.h"
 #include "script/script_run.h"
 
 #include <inttypes.h>

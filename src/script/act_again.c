@@ -53,14 +53,41 @@ uint64_t me_again_file(const char *path)
     return value;
 }
 
+/** A variable of the user's: none of the shell's, of Slurm's or of memest's. */
+static bool is_own(const char *variable)
+{
+    static const char *const others[] = {
+        "MEMEST_", "SLURM",  "SBATCH_", "LSB_",    "LS_",     "BASH_FUNC_",
+        "_=",      "SHLVL=", "PWD=",    "OLDPWD=", "TMPDIR=", "PATH="};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strncmp(variable, others[i], strlen(others[i])) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** Hash the user's variables, in whatever order they stand. */
+static uint64_t hash_variables(void)
+{
+    uint64_t sum = 0;
+    for (char **at = environ; *at != NULL; at++) {
+        sum += is_own(*at) ? hash(ME_AGAIN_SEED, *at, strlen(*at)) : 0;
+    }
+    return sum;
+}
+
 bool me_again(uint64_t file, uint64_t words)
 {
     char entry[2 * ENTRY_DIGITS + 3];
+    const uint64_t given = getenv(ME_GUISE_BY_ENVIRONMENT) == NULL
+                               ? words
+                               : words ^ hash_variables();
     const char *jobs = getenv(JOBS);
     int depth = 0;
     jobs = jobs == NULL ? "" : jobs;
     (void)snprintf(entry, sizeof entry, "%016" PRIx64 "-%016" PRIx64 " ", file,
-                   words);
+                   given);
     for (const char *at = jobs; *at != '\0'; at += strcspn(at, " ") + 1) {
         depth += strncmp(at, entry, ENTRY_DIGITS + 1) == 0;
     }

@@ -25,6 +25,9 @@ enum {
 /** What nvidia-smi says of a card: `NAME|MiB`. */
 #define ME_GUISE_CARD "MEMEST_CARD"
 
+/** Set: what a job that submits itself hands on makes it another one. */
+#define ME_GUISE_BY_ENVIRONMENT "MEMEST_BY_ENVIRONMENT"
+
 /** How many cards torch finds, for Python that computes a value. */
 #define ME_GUISE_COUNT_OF_CARDS "MEMEST_CARDS"
 
@@ -82,7 +85,9 @@ uint64_t me_again_file(const char *path);
 /**
  * Enter a job, which what is started from now on stands in. A job that submits
  * itself, however deep, is not acted out again: it trains what it trains already.
- * With other words it is another job, up to eight of a file within each other.
+ * With other words it is another job, up to eight of a file within each other; with
+ * other variables too where ME_GUISE_BY_ENVIRONMENT is set, since a script that
+ * counts its rounds has others each time.
  *
  * @param file   the hash of what runs
  * @param words  the hash of what it is given

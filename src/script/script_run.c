@@ -15,6 +15,7 @@
 #include "script/listen.h"
 #include "script/place.h"
 #include "script/record.h"
+#include "script/script_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,14 +99,14 @@ static char **make_environment(const me_script_order *order,
     while (environ[count] != NULL) {
         count++;
     }
-    char **variables = me_arena_alloc(arena, count + 8, sizeof *variables);
+    char **variables = me_arena_alloc(arena, count + 9, sizeof *variables);
     size_t n = 0;
     for (size_t i = 0; variables != NULL && i < count; i++) {
         if (!is_hidden(environ[i])) {
             variables[n++] = environ[i];
         }
     }
-    me_str texts[7] = {{0}};
+    me_str texts[8] = {{0}};
     size_t n_texts = 5;
     me_str_printf(&texts[0], "PATH=%s", place->bin);
     me_str_printf(&texts[1], "TMPDIR=%s", place->tmp);
@@ -116,6 +117,9 @@ static char **make_environment(const me_script_order *order,
     me_str_printf(&texts[3], ME_GUISE_CARD "=%s",
                   order->card == NULL ? "" : order->card);
     me_carry_begin(&texts[4]);
+    if (order->tells_by_environment) {
+        me_str_append(&texts[n_texts++], ME_GUISE_BY_ENVIRONMENT "=1");
+    }
     // A login sets both, and scripts end without them under `set -u`.
     const char *user = getenv("USER");
     const char *login = getenv("LOGNAME");
@@ -276,130 +280,6 @@ static me_status run_once(const me_script_order *order, me_fences fences,
     return status;
 }
 
-/** Does a command start others, which nobody saw? */
-static bool starts_others(me_guise_kind kind)
-{
-    return kind == ME_GUISE_UNKNOWN || kind == ME_GUISE_ELSEWHERE ||
-           kind == ME_GUISE_PARALLEL || kind == ME_GUISE_AROUND ||
-           kind == ME_GUISE_REMOTE;
-}
-
-/** A command that nobody knows, or that starts others where nobody sees them, with
- *  what trains among its words: the launcher of a site's own. @return its name's
- *  length, in @p nothing; 0: it is none */
-static int length_of_launcher(const char *nothing, me_guise_kind *kind_out)
-{
-    char name[64];
-    const int length = (int)strcspn(nothing, " ");
-    (void)snprintf(name, sizeof name, "%.*s", length, nothing);
-    *kind_out = me_guise_find(name);
-    const bool trains =
-        strstr(nothing, " torchrun") != NULL || strstr(nothing, ".py ") != NULL;
-    // an environment has a Python as well: `conda create python=3.10`
-    const bool has_python =
-        *kind_out != ME_GUISE_AROUND && strstr(nothing, " python") != NULL;
-    return starts_others(*kind_out) && (trains || has_python) ? length : 0;
-}
-
-/** The first of them, in words to put behind the reason. */
-static void name_launcher(const me_script *script, char *text, size_t size)
-{
-    text[0] = '\0';
-    for (uint32_t i = 0; text[0] == '\0' && i < script->n_nothings; i++) {
-        const char *nothing = script->nothings[i];
-        me_guise_kind kind = ME_GUISE_UNKNOWN;
-        const int length = length_of_launcher(nothing, &kind);
-        if (length > 0) {
-            const bool is_known =
-                kind != ME_GUISE_UNKNOWN && kind != ME_GUISE_ELSEWHERE;
-            (void)snprintf(text, size,
-                           "; '%.*s' is %s: give the command behind it",
-                           length < 60 ? length : 60, nothing,
-                           is_known ? "not followed with these options"
-                                    : "no launcher that memest knows");
-        }
-    }
-}
-
-const char *me_script_mute(const me_script *script)
-{
-    static const char *const begins[] = {"python -c", "python3 -c", "python -",
-                                         "python3 -", "jq ",        "yq "};
-    for (uint32_t i = 0; i < script->n_nothings; i++) {
-        const char *nothing = script->nothings[i];
-        for (size_t j = 0; j < sizeof begins / sizeof *begins; j++) {
-            const size_t n = strlen(begins[j]);
-            const bool is_input = begins[j][n - 1] == '-';
-            if (strncmp(nothing, begins[j], n) == 0 &&
-                (!is_input || nothing[n] == '\0' || nothing[n] == ' ')) {
-                return nothing;
-            }
-        }
-    }
-    return NULL;
-}
-
-/** What printed nothing, in words to put behind the reason. */
-static void name_mute(const me_script *script, char *text, size_t size)
-{
-    const char *mute = me_script_mute(script);
-    if (mute != NULL) {
-        (void)snprintf(text, size, "; '%.120s' gave no value here", mute);
-    }
-}
-
-/** `<what to put here>` where a shell stopped: it takes it for files. */
-static void name_placeholder(const me_script *script, char *text, size_t size)
-{
-    const char *begin = strchr(script->last_line, '<');
-    const char *end = begin == NULL ? NULL : strchr(begin, '>');
-    if (end != NULL && strcspn(begin, " ") > 1) {
-        (void)snprintf(text, size,
-                       "; '%.*s' is a placeholder: put there what it says",
-                       (int)(end - begin < 80 ? end - begin + 1 : 80), begin);
-    }
-}
-
-/** How to go on where the script ends for a file that is somewhere else, such as
- *  an environment that it activates. */
-static const char *advise(const me_script *script)
-{
-    return me_ends_with(script->last_line, ": No such file or directory")
-               ? "; what it can do without may have '|| true' behind it"
-               : "";
-}
-
-static me_status check_end(const me_script_order *order, const me_listening *l,
-                           me_diag *diag)
-{
-    char launcher[160];
-    const me_script *script = l->script;
-    for (uint32_t i = 0; i < script->n_nothings; i++) {
-        const bool is_cut = strncmp(script->nothings[i], ME_GUISE_CUT,
-                                    sizeof ME_GUISE_CUT - 1) == 0;
-        me_log(is_cut ? ME_LOG_WARN : ME_LOG_INFO, "%s: had no effect: %s",
-               order->name, script->nothings[i]);
-    }
-    if (script->n_launches > 0) {
-        return ME_OK;
-    }
-    name_launcher(script, launcher, sizeof launcher);
-    if (launcher[0] == '\0') {
-        name_mute(script, launcher, sizeof launcher);
-    }
-    if (launcher[0] == '\0') {
-        name_placeholder(script, launcher, sizeof launcher);
-    }
-    return me_fail(
-        diag, ME_ERR_CONFIG,
-        "%s ended with exit code %d and launched nothing%s%s%s%s%s%s",
-        order->name, script->exit_code, launcher,
-        script->last_line[0] == '\0' ? "" : "; it said: ", script->last_line,
-        advise(script),
-        l->fence[0] == '\0' ? "" : "; no layer takes what it writes: ",
-        l->fence);
-}
-
 static me_status run(const me_script_order *order, me_script *script,
                      me_diag *diag)
 {
@@ -415,7 +295,9 @@ static me_status run(const me_script_order *order, me_script *script,
             status = run_once(order, fences, &l, diag);
         }
         if (status != ME_OK || !l.is_fence_missing) {
-            return status == ME_OK ? check_end(order, &l, diag) : status;
+            return status == ME_OK
+                       ? me_script_end_check(order, script, l.fence, diag)
+                       : status;
         }
     }
     if (!fences.layer) {
@@ -432,20 +314,52 @@ static me_status run(const me_script_order *order, me_script *script,
     if (status == ME_OK && l.is_fence_missing) {
         status = me_fail(diag, ME_ERR_CONFIG, "%s: %s", order->name, l.fence);
     }
-    return status == ME_OK ? check_end(order, &l, diag) : status;
+    return status == ME_OK ? me_script_end_check(order, script, l.fence, diag)
+                           : status;
 }
 
-me_status me_script_run(const me_script_order *order, me_diag *diag,
-                        me_script **script_out)
+/** @return NULL: no memory */
+static me_script *create(void)
 {
     me_script *script = me_alloc(1, sizeof *script, "a script");
     if (script != NULL) {
         script->arena = me_arena_create(ARENA_BYTES, "a script");
     }
-    if (script == NULL || script->arena == NULL) {
+    if (script != NULL && script->arena == NULL) {
         me_script_destroy(script);
+        return NULL;
+    }
+    return script;
+}
+
+/** Run it, and where that launched nothing but for a job that submits itself,
+ *  again so that variables tell such jobs apart. */
+static me_status run_anew(const me_script_order *order, me_diag *diag,
+                          me_script **script_out)
+{
+    me_script *script = create();
+    if (script == NULL) {
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a script");
     }
+    const me_status status = run(order, script, diag);
+    if (status == ME_ERR_CONFIG && !order->tells_by_environment &&
+        me_script_waits_for_itself(script)) {
+        me_script_order again = *order;
+        again.tells_by_environment = true;
+        me_script_destroy(script);
+        return run_anew(&again, diag, script_out);
+    }
+    if (status != ME_OK) {
+        me_script_destroy(script);
+        return status;
+    }
+    *script_out = script;
+    return ME_OK;
+}
+
+me_status me_script_run(const me_script_order *order, me_diag *diag,
+                        me_script **script_out)
+{
     sigset_t stops;
     sigset_t before;
     me_ending_signals(&stops);
@@ -453,15 +367,10 @@ me_status me_script_run(const me_script_order *order, me_diag *diag,
     int was_reaper = 0;
     (void)prctl(PR_GET_CHILD_SUBREAPER, &was_reaper, 0, 0, 0);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    const me_status status = run(order, script, diag);
+    const me_status status = run_anew(order, diag, script_out);
     (void)prctl(PR_SET_CHILD_SUBREAPER, was_reaper, 0, 0, 0);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
-    if (status != ME_OK) {
-        me_script_destroy(script);
-        return status;
-    }
-    *script_out = script;
-    return ME_OK;
+    return status;
 }
 
 void me_script_destroy(me_script *script)

@@ -53,6 +53,10 @@ typedef struct me_script_order {
     const char *const *argv; /**< the first is the shell's name */
     const char *card; /**< what nvidia-smi says: NAME|MiB|GPUs, or NULL */
     bool is_trusted;  /**< goes on where the machine lacks a fence */
+    bool
+        tells_by_environment; /**< a job that submits itself with other variables
+                                    is another; the run that launches nothing is
+                                    made again so */
 } me_script_order;
 
 /**
@@ -72,11 +76,5 @@ me_status me_script_run(const me_script_order *order, me_diag *diag,
 
 /** NULL is allowed. */
 void me_script_destroy(me_script *script);
-
-/** The first command without effect whose output a script may have wanted: Python
- *  without a script, a reader of JSON or YAML that is not here. Local.
- *
- *  @return borrowed from the script; NULL: there was none */
-const char *me_script_mute(const me_script *script);
 
 #endif /* MEMEST_SCRIPT_SCRIPT_RUN_H */
