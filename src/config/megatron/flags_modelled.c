@@ -449,13 +449,18 @@ const me_flag_rule me_flags_modelled[] = {
      .option = "recompute.granularity"},
     {"--recompute-activations", .option = "recompute.granularity",
      .constant = "selective"},
+    /* TransformerConfig: whatever layers there are, after what it asks of the
+       other flags (settle_moe_layers()) */
+    {"--moe-layer-recompute", .option = "recompute.granularity",
+     .constant = "selective"},
     {"--recompute-method:uniform|block", .option = "recompute.method"},
     {"--recompute-num-layers:i", .option = "recompute.num_layers"},
     {"--recompute-modules:+core_attn|moe_act|layernorm|mla_up_proj|mlp|moe|"
      "shared_experts|gdn_norm_out",
      .neutral = "core_attn|mlp|layernorm|mla_up_proj|moe|moe_act|"
                 "shared_experts",
-     .needs = "--recompute-granularity=selective --recompute-activations",
+     .needs = "--recompute-granularity=selective --recompute-activations "
+              "--moe-layer-recompute",
      .note = "all but gdn_norm_out are modelled", .effect = ME_LOWER(ANY)},
     {"--cpu-offloading-num-layers:i", .option = "offload.num_layers"},
     {"--fine-grained-activation-offloading", .option = "offload.fine_grained",

@@ -281,10 +281,14 @@ static me_status check_recompute(const me_config *config,
 {
     const char *const of_full[] = {"--recompute-method",
                                    "--recompute-num-layers"};
+    const bool is_selective = // which --moe-layer-recompute makes it afterwards
+        config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
+        (me_flag_use_find(uses, "--moe-layer-recompute") == NULL ||
+         me_flag_needs_hold(uses,
+                            "--recompute-granularity --recompute-activations"));
     for (size_t i = 0; i < 2; i++) {
         const bool is_given = me_flag_use_find(uses, of_full[i]) != NULL;
-        if (is_given &&
-            config->recompute.granularity == ME_RECOMPUTE_SELECTIVE) {
+        if (is_given && is_selective) {
             return me_fail(diag, ME_ERR_CONFIG,
                            "%s does not go with selective recomputation: "
                            "leave it out or give --recompute-granularity full",
@@ -381,6 +385,16 @@ static me_status settle_list(me_config *config, const me_flag_uses *uses,
     return status;
 }
 
+/** --moe-layer-recompute is "moe" behind what --recompute-modules says, or behind
+ *  its default (TransformerConfig). */
+static me_status settle_moe_layers(me_config *config, const me_flag_uses *uses,
+                                   me_diag *diag)
+{
+    return me_flag_use_find(uses, "--moe-layer-recompute") == NULL
+               ? ME_OK
+               : me_config_set(config, "recompute.moe", "true", diag);
+}
+
 static me_status settle_modules(me_config *config, const me_flag_uses *uses,
                                 me_diag *diag)
 {
@@ -404,8 +418,11 @@ static me_status settle_modules(me_config *config, const me_flag_uses *uses,
         {"moe_act", "offload.moe_act"},
         {NULL, NULL},
     };
-    const me_status status =
+    me_status status =
         settle_list(config, uses, "--recompute-modules", recomputed, diag);
+    if (status == ME_OK) {
+        status = settle_moe_layers(config, uses, diag);
+    }
     return status != ME_OK ? status
                            : settle_list(config, uses, "--offload-modules",
                                          offloaded, diag);

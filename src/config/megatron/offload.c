@@ -14,6 +14,16 @@ static bool is_recomputed(const me_config *config)
     return config->recompute.granularity != ME_RECOMPUTE_NONE;
 }
 
+/** Is it by --moe-layer-recompute alone, which TransformerConfig turns into
+ *  selective recomputation behind its check of CPU offloading? */
+static bool is_recomputed_unseen(const me_config *config)
+{
+    const me_flag_list *flags = &config->modelled;
+    return me_flag_list_has(flags, "--moe-layer-recompute") &&
+           !me_flag_list_has(flags, "--recompute-granularity") &&
+           !me_flag_list_has(flags, "--recompute-activations");
+}
+
 static me_status check_layers(const me_config *config, me_diag *diag)
 {
     const me_offload_config *o = &config->offload;
@@ -30,7 +40,7 @@ static me_status check_layers(const me_config *config, me_diag *diag)
         {is_on && config->parallel.pipeline > 1,
          "does not go with parallel.pipeline over 1: Megatron-LM has no "
          "pipeline with CPU offloading"},
-        {is_on && is_recomputed(config),
+        {is_on && is_recomputed(config) && !is_recomputed_unseen(config),
          "does not go with recompute.granularity: CPU offloading does not work "
          "when activations are recomputed"},
         {is_on && o->fine_grained,
@@ -96,6 +106,8 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
          "modelled"},
     };
     const me_contradiction older[] = {
+        {o->num_layers > 0 && is_recomputed_unseen(config),
+         "with --moe-layer-recompute is not modelled"},
         {o->num_layers > 0 && o->is_v1 && config->fp8.format != ME_FP8_NONE,
          "with NVTE_CPU_OFFLOAD_V1=1 and train.fp8 is not modelled"},
     };
