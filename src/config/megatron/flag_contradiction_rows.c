@@ -307,6 +307,27 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
     /* training/training.py, build_train_valid_test_data_loaders() */
     {"--multiple-validation-sets", .without = "--skip-train --perform-rl-step",
      .needs = "--full-validation"},
+    /* training/training.py, evaluate_and_print_results() */
+    {"--validation-set-names", .without = "--skip-train --eval-iters=0",
+     .needs = "--multiple-validation-sets", .is_light = true},
+    /* training/checkpointing.py, save_checkpoint() */
+    {"--async-save", .also = "--save", .without = "--skip-train",
+     .with = "--ckpt-format=torch", .is_light = true},
+    /* core/distributed/distributed_data_parallel.py */
+    {"--calculate-per-token-loss",
+     .without = "--use-megatron-fsdp --use-torch-fsdp2 --skip-train",
+     .with = "--ddp-average-in-collective"},
+    /* core/distributed/fsdp/mcore_fsdp_adapter.py, of the double buffers that
+       validate_args() makes of these */
+    {"--overlap-moe-expert-parallel-comm", .also = "--use-megatron-fsdp",
+     .with = "--megatron-fsdp-max-pool-double-buffer --use-nccl-ub"},
+    /* core/optimizer/optimizer_config.py */
+    {"--reuse-grad-buf-for-mxfp8-param-ag", .without = "--use-megatron-fsdp",
+     .with = "--overlap-param-gather-with-optimizer-step"},
+    /* core/parallel_state.py, initialize_model_parallel() */
+    {"--sharp-enabled-group", .needs = "--use-sharp"},
+    {"--sharp-enabled-group=dp_replica", .also = "--use-sharp",
+     .needs = "--num-distributed-optimizer-instances>1"},
     /* core/optimizer_param_scheduler.py */
     {"--lr-decay-style=WSD", .also = "--train-iters", .without = "--skip-train",
      .needs = "--lr-wsd-decay-iters"},

@@ -37,6 +37,8 @@ static const me_flag_contradiction of_shards[] = {
     {SHARDS, .also = "--fp4-format", .needs = "--fp4-param-gather"},
     {SHARDS, .with = "--ddp-average-in-collective"},
     {SHARDS, .with = "--ckpt-format=torch_dcp|fsdp_dtensor"},
+    // core/parallel_state.py, initialize_model_parallel()
+    {SHARDS, .with = "--num-distributed-optimizer-instances>1"},
     {SHARDS, .also = "--dist-ckpt-optim-fully-reshardable",
      .with = "--distrib-optim-fully-reshardable-mem-efficient"},
     {SHARDS, .also = "--fp8-recipe=mxfp8", .needs = "--fp8-param-gather"},
@@ -262,6 +264,8 @@ static const struct {
     {"!--skip-train", "--lr-warmup-fraction", BELOW, NULL, 1},
     {"!--skip-train", "--min-lr", AT_LEAST, NULL, 0},
     {"!--skip-train", "--lr-warmup-init", AT_MOST, "--lr", -1},
+    // training/training.py, train()
+    {"--manual-gc&!--skip-train", "--manual-gc-interval", AT_LEAST, NULL, 0},
     // DynamicGradScaler (core/optimizer/grad_scaler.py)
     {DYNAMIC, "--min-loss-scale", ABOVE, NULL, 0},
     {DYNAMIC, "--initial-loss-scale", AT_LEAST, "--min-loss-scale", 1},
@@ -313,8 +317,9 @@ static bool number_of_first(const me_flag_uses *uses, const char *flags,
  *  no memory. */
 static bool is_light(const char *flag)
 {
-    static const char *const light[] = {"--lr", "--min-lr", "--save",
-                                        "--persistent-save", "--log-memory"};
+    static const char *const light[] = {"--lr",         "--min-lr",
+                                        "--save",       "--persistent-save",
+                                        "--log-memory", "--manual-gc"};
     bool is = false;
     for (size_t i = 0; i < sizeof light / sizeof light[0]; i++) {
         is = is || strncmp(flag, light[i], strlen(light[i])) == 0;

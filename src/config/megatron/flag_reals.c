@@ -42,6 +42,8 @@ static const real reals[] = {
     {"--rotary-percent", "1", NULL, NULL, "1"},
     // `>= 0.0` is asserted (optimizer_param_scheduler.py)
     {"--weight-decay", NULL, NULL, NULL, "1e300"},
+    // `> 0` (arguments.py)
+    {"--cpu-offloading-num-layers", NULL, "0", NULL, NULL},
     // `< 0.0` is refused, `!= 0` has state (torch/optim/sgd.py)
     {"--sgd-momentum", "1", NULL, NULL, "1e300"},
 };

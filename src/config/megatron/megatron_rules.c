@@ -41,6 +41,7 @@ static me_status check_rules(const me_config *config, me_diag *diag)
         me_tp_overlap_rules,
         me_graph_rules,
         me_context_rules,
+        me_group_rules,
         me_expert_grid_rules,
         config->moe.num_experts > 0 ? me_moe_rules : NULL,
         config->moe.num_experts > 0 ? me_router_rules : NULL,

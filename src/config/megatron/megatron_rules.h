@@ -93,6 +93,8 @@ extern me_rule *const me_offload_rules[]; /**< of activations on the host */
 extern me_rule *const me_tp_overlap_rules[];
 extern me_rule *const me_graph_rules[];
 extern me_rule *const me_context_rules[];
+extern me_rule *const me_group_rules[]; /**< of process groups that are not
+                                             modelled */
 /** Of dense jobs too: that they ask for no experts, and that the grid of ranks
  *  that parallel_state.py makes for experts can be made. */
 extern me_rule *const me_expert_grid_rules[];

@@ -95,6 +95,27 @@ static me_status check_megatron_fsdp(const me_config *config, me_diag *diag)
                  megatron_fsdp, diag);
 }
 
+/** What FullyShardedDataParallel (mcore_fsdp_adapter.py) asserts of two
+ *  micro-batches in turns. */
+static me_status check_turns(const me_config *config, me_diag *diag)
+{
+    const bool is_on =
+        config->parallel.megatron_fsdp && config->moe.overlap_expert_comm;
+    const me_cuda_graph graphs = config->train.cuda_graph_impl;
+    const need needs[] = {
+        {is_on && config->parallel.fsdp_double_buffer,
+         "with moe.overlap_expert_comm = true "
+         "(--overlap-moe-expert-parallel-comm) does not go with "
+         "parallel.fsdp_double_buffer = true (--fsdp-double-buffer)"},
+        {is_on && (graphs == ME_CUDA_GRAPH_LOCAL || graphs == ME_CUDA_GRAPH_TE),
+         "with moe.overlap_expert_comm = true "
+         "(--overlap-moe-expert-parallel-comm) needs train.cuda_graph_impl = "
+         "none or full_iteration"},
+    };
+    return check(needs, sizeof needs / sizeof needs[0], ME_ERR_CONFIG,
+                 megatron_fsdp, diag);
+}
+
 static me_status check_modelled(const me_config *config, me_diag *diag)
 {
     const me_optimizer_config *o = &config->optimizer;
@@ -119,8 +140,5 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_sharding_rules[] = {
-    check_fsdp2,
-    check_megatron_fsdp,
-    check_modelled,
-    NULL,
+    check_fsdp2, check_megatron_fsdp, check_turns, check_modelled, NULL,
 };
