@@ -15,6 +15,8 @@ const me_flag_rule me_flags_forks[] = {
     {"--tokenizer-name-or-path:s --tokenizer-model-path:s --tokenizer-file:s "
      "--hf_autotokenizer_model:s",
      .note = "where a tokenizer is, whose tokens are counted"},
+    {"--patch-tokenizer-type:s --extra-vocab-size:i",
+     .note = "a fork's vocabulary"},
     /* slime's and miles' ranks and shapes: megatron/slime.c. */
     {"--actor-num-nodes:i --actor-num-gpus-per-node:i --hf-checkpoint:s "
      "--prompt-data:+s --rollout-batch-size:i --n-samples-per-prompt:i "
@@ -72,8 +74,7 @@ const me_flag_rule me_flags_forks_no_effect[] = {
      "--wandb-project-name:s --wandb-entity-name:s",
      .note = "Megatron-DeepSpeed's data, logs and schedules of rates"},
     /* Pai-Megatron-Patch: arguments.py. */
-    {"--max-padding-length:i --patch-tokenizer-type:s --dataset:s "
-     "--train-mode:s",
+    {"--max-padding-length:i --dataset:s --train-mode:s",
      .note = "Pai-Megatron-Patch's data"},
     /* MindSpeed-LLM: arguments.py. */
     {"--handler-name:s --prompt-type:s --enable-thinking:s "
@@ -182,8 +183,6 @@ const me_flag_rule me_flags_forks_not_modelled[] = {
      "--cross-dataset-joint --data-seq-length:i --vit-load:s",
      .note = "a model for images beside the language model",
      .effect = ME_EITHER(ANY)},
-    {"--extra-vocab-size:i", .note = "a fork's vocabulary",
-     .effect = ME_EITHER(SOME)},
     {"--first-k-dense-replace:i --n-shared-experts:i --noop-layers:s "
      "--schedules-method:s "
      "--attention-head-type:s --hybrid-attention-ratio:f "

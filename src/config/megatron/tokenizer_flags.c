@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The vocabulary, as Megatron-LM's tokenizers say it (core_v0.19.0,
- * core/tokenizers/utils/build_tokenizer.py). */
+ * core/tokenizers/utils/build_tokenizer.py), or a fork's. */
+#include "base/parse.h"
+#include "config/flags.h"
 #include "config/hub_cache.h"
 #include "config/megatron/megatron_arguments.h"
 #include "config/megatron/megatron_rules.h"
@@ -104,6 +106,32 @@ static me_status decide(me_config *config, const char *type,
                             config->model.vocab_size);
 }
 
+/** Pai-Megatron-Patch's tokenizer, which a model has instead of Megatron-LM's, and
+ *  those that HYGON's fork took over under Megatron-LM's flag. */
+static me_status take_patched(me_config *config, const me_flag_uses *uses,
+                              me_tokenizer *tokenizer, me_diag *diag)
+{
+    static const char both[] = "DeepSeekV2Tokenizer|Qwen2VLTokenizer";
+    const char *type = value_of(uses, "--patch-tokenizer-type");
+    const char *extra = value_of(uses, "--extra-vocab-size");
+    const bool is_patch = type != NULL && strcmp(type, default_type) != 0;
+    if (is_patch) {
+        tokenizer->type = type;
+        tokenizer->model = value_of(uses, "--load");
+    }
+    tokenizer->is_patched =
+        is_patch || (extra != NULL &&
+                     me_words_have(both, sizeof both - 1, tokenizer->type));
+    if (extra == NULL || me_parse_u64(extra, &tokenizer->extra) != ME_OK ||
+        tokenizer->extra == 0 || tokenizer->is_patched) {
+        return ME_OK;
+    }
+    tokenizer->extra = 0;
+    const me_effect effect = ME_EITHER(SOME);
+    return me_config_add_not_modelled(config, "--extra-vocab-size",
+                                      "a fork's vocabulary", effect, diag);
+}
+
 me_status me_vocabulary_settle(me_config *config, const me_flag_uses *uses,
                                me_diag *diag)
 {
@@ -120,13 +148,19 @@ me_status me_vocabulary_settle(me_config *config, const me_flag_uses *uses,
         .variable = environment.variable,
         .self = environment.self,
     };
-    if (strncmp(tokenizer.type, "Null", 4) == 0 ||
+    me_status status = take_patched(config, uses, &tokenizer, diag);
+    if (status != ME_OK || strncmp(tokenizer.type, "Null", 4) == 0 ||
         config->model.padded_vocab_size != 0 ||
-        (given == NULL && config->model.vocab_size != 0)) {
-        return ME_OK;
+        (given == NULL && !tokenizer.is_patched &&
+         config->model.vocab_size != 0)) {
+        return status;
     }
     me_vocabulary vocabulary = {0};
-    me_status status = me_tokenizer_count(&tokenizer, diag, &vocabulary);
+    status = me_tokenizer_count(&tokenizer, diag, &vocabulary);
+    if (status == ME_OK && vocabulary.is_whole) {
+        status = me_config_set(config, "model.make_vocab_size_divisible_by",
+                               "1", diag);
+    }
     if (status == ME_OK) {
         status = decide(config, tokenizer.type, &vocabulary, diag);
     }

@@ -113,16 +113,39 @@ static const family families[] = {
     {"tinyllama", 32000, false},
 };
 
-uint64_t me_tokenizer_known(const char *name, bool *is_rows_out)
+/** Vocabularies that have tokens added to them. */
+static const family bases[] = {
+    {"qwen1.5-", 151643, false},    {"qwen2.5-", 151643, false},
+    {"qwen2-", 151643, false},      {"qwen3-", 151643, false},
+    {"qwq-", 151643, false},        {"meta-llama-3", 128000, false},
+    {"llama-3", 128000, false},     {"llama3", 128000, false},
+    {"deepseek-v3", 128000, false}, {"deepseek-r1", 128000, false},
+};
+
+static uint64_t find(const family *list, size_t count, const char *name,
+                     bool *is_rows_out)
 {
     const char *slash = strrchr(name, '/');
     const char *last = slash == NULL ? name : slash + 1;
-    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
-        const char *begins = families[i].begins;
+    for (size_t i = 0; i < count; i++) {
+        const char *begins = list[i].begins;
         if (strncasecmp(last, begins, strlen(begins)) == 0) {
-            *is_rows_out = families[i].is_rows;
-            return families[i].tokens;
+            *is_rows_out = list[i].is_rows;
+            return list[i].tokens;
         }
     }
     return 0;
+}
+
+uint64_t me_tokenizer_known(const char *name, bool *is_rows_out)
+{
+    return find(families, sizeof families / sizeof families[0], name,
+                is_rows_out);
+}
+
+uint64_t me_tokenizer_known_base(const char *name, bool *is_rows_out)
+{
+    const uint64_t tokens =
+        find(bases, sizeof bases / sizeof bases[0], name, is_rows_out);
+    return tokens != 0 ? tokens : me_tokenizer_known(name, is_rows_out);
 }

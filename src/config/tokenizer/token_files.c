@@ -178,7 +178,8 @@ static me_status read_added_list(void *self, me_diag *diag,
     if (token->kind != ME_JSON_ARRAY) {
         return fail_json(r, diag, "\"added_tokens\" is no list");
     }
-    return me_json_read_list(r->json, diag, read_added, r);
+    return r->set->is_base ? me_json_skip(r->json, diag, token)
+                           : me_json_read_list(r->json, diag, read_added, r);
 }
 
 /** `{"5": {"content": …}, …}` */

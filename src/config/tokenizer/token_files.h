@@ -28,6 +28,7 @@ typedef struct me_token_set {
     const char *const *specials; /**< borrowed; NULL: none */
     size_t n_specials;
     bool has_special[ME_TOKEN_SPECIALS_MAX]; /**< that the files have already */
+    bool is_base; /**< of tokenizer.json without its `added_tokens` */
     bool is_bare; /**< of tiktoken, whose special tokens nobody knows */
 } me_token_set;
 

@@ -55,6 +55,9 @@ typedef struct tokenizer_type {
     bool is_usual_known;   /**< practically everybody has the usual ones */
     bool has_vocab_file;   /**< `--vocab-file`, else `--tokenizer-model` */
     bool is_fixed;         /**< its size does not depend on the file */
+    bool is_base;          /**< tokens that were added are not counted */
+    bool is_padded;        /**< of a patched type, which others are not */
+    uint64_t less;         /**< than `--extra-vocab-size` makes it */
 } tokenizer_type;
 
 static const tokenizer_type types[] = {
@@ -107,11 +110,65 @@ static const tokenizer_type types[] = {
      .usual = USUAL_TOKENS},
 };
 
-static const tokenizer_type *find_type(const char *name)
+/** Pai-Megatron-Patch: megatron_patch/tokenizer/__init__.py. What stands behind
+ *  `--load` has the files; `--extra-vocab-size` fills the model's rows up. */
+static const tokenizer_type patched[] = {
+    {.name = "Qwen2Tokenizer|Qwen3Tokenizer|Qwen2VLTokenizer",
+     .usual = 151643, // of all from Qwen1.5 to Qwen3
+     .is_usual_known = true,
+     .is_base = true},
+    {.name = "DeepSeekV2Tokenizer", .usual = 128815, .less = 2},
+    {.name = "LLama3Tokenizer",
+     .usual = 128000,
+     .is_usual_known = true,
+     .is_base = true},
+    {.name =
+         "QwenTokenizer|QwenVLTokenizer", // 208 special tokens of its code's
+     .usual = 151851},
+    {.name = "FalconTokenizer", .usual = 65024, .is_base = true},
+    {.name = "BaichuanTokenizer|YiTokenizer", .usual = 64000, .is_base = true},
+    {.name = "OPTTokenizer", .usual = 50265, .is_base = true},
+    {.name = "BloomTokenizerFromHF",
+     .usual = 250880,
+     .is_usual_known = true,
+     .is_fixed = true},
+    {.name = "ChatGLMTokenizerFromHF",
+     .usual = 130528,
+     .is_usual_known = true,
+     .is_fixed = true},
+    {.name = "GLM10BZHTokenizerFromHF",
+     .usual = 50048,
+     .is_usual_known = true,
+     .is_fixed = true},
+    {.name = "IcetkGLM130BTokenizer",
+     .usual = 150528,
+     .is_usual_known = true,
+     .is_fixed = true},
+    {.name = "StarcoderTokenizerFromHF",
+     .usual = 49152,
+     .is_usual_known = true,
+     .is_fixed = true},
+    {.name = "VicunaTokenizerFromHF",
+     .usual = LLAMA2_TOKENS,
+     .is_usual_known = true,
+     .is_fixed = true},
+    {.name = "JiebaBPETokenizer|BloomTokenizerFromCustom",
+     .usual = USUAL_TOKENS,
+     .is_base = true,
+     .is_padded = true},
+    /* Llama's and Mistral's, and what another version may have. */
+    {.name = NULL, .usual = LLAMA2_TOKENS, .is_base = true},
+};
+
+static const tokenizer_type *find_type(const me_tokenizer *t)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (me_words_have(types[i].name, strlen(types[i].name), name)) {
-            return &types[i];
+    const tokenizer_type *list = t->is_patched ? patched : types;
+    const size_t count = t->is_patched ? sizeof patched / sizeof patched[0]
+                                       : sizeof types / sizeof types[0];
+    for (size_t i = 0; i < count; i++) {
+        const char *name = list[i].name;
+        if (name == NULL || me_words_have(name, strlen(name), t->type)) {
+            return &list[i];
         }
     }
     return NULL;
@@ -151,8 +208,8 @@ static me_status read_folder(const char *folder, me_token_set *set,
                        "tiktoken.model, spiece.model and vocab.txt is in it",
                        folder);
     }
-    for (size_t i = 0;
-         status == ME_OK && i < sizeof added_files / sizeof added_files[0];
+    for (size_t i = 0; status == ME_OK && !set->is_base &&
+                       i < sizeof added_files / sizeof added_files[0];
          i++) {
         status = read_of(folder, &added_files[i], set, diag, &is_found);
     }
@@ -176,24 +233,38 @@ static me_status read_file(const tokenizer_type *type, const char *path,
                : me_tokens_of_model(set, path, diag);
 }
 
-/** Files that are not here: what their name or the type tells. */
-static void take_usual(const tokenizer_type *type, const char *name,
-                       me_vocabulary *out)
+/** What is added to the tokens of the files. */
+static uint64_t extra_of(const me_tokenizer *t, const tokenizer_type *type)
+{
+    const bool is_less = type->less > 0 && type->less <= t->extra;
+    const uint64_t extra = t->extra - (is_less ? type->less : 0);
+    return type->extra + (t->is_patched && !type->is_fixed ? extra : 0);
+}
+
+/** Files that are not here: what their name or the type tells. Rows of a model's
+ *  embedding have what is added in them. */
+static void take_usual(const me_tokenizer *t, const tokenizer_type *type,
+                       const char *name, me_vocabulary *out)
 {
     bool is_rows = false;
-    const uint64_t known =
-        name == NULL || type->is_fixed ? 0 : me_tokenizer_known(name, &is_rows);
+    const uint64_t known = name == NULL || type->is_fixed ? 0
+                           : type->is_base
+                               ? me_tokenizer_known_base(name, &is_rows)
+                               : me_tokenizer_known(name, &is_rows);
+    const bool has_extra = t->is_patched && is_rows && known > 0;
     out->source = known > 0 && is_rows                ? ME_VOCABULARY_ROWS
                   : known > 0 || type->is_usual_known ? ME_VOCABULARY_KNOWN
                                                       : ME_VOCABULARY_TAKEN;
-    out->tokens = (known > 0 ? known : type->usual) + type->extra;
+    out->tokens =
+        (known > 0 ? known : type->usual) + (has_extra ? 0 : extra_of(t, type));
 }
 
 static me_status count_files(const me_tokenizer *t, const tokenizer_type *type,
                              const char *path, me_diag *diag,
                              me_vocabulary *out)
 {
-    me_token_set set = {.specials = t->specials,
+    me_token_set set = {.is_base = type->is_base,
+                        .specials = t->specials,
                         .n_specials = t->n_specials < ME_TOKEN_SPECIALS_MAX
                                           ? t->n_specials
                                           : ME_TOKEN_SPECIALS_MAX};
@@ -201,7 +272,7 @@ static me_status count_files(const me_tokenizer *t, const tokenizer_type *type,
                                  ? read_folder(path, &set, diag)
                                  : read_file(type, path, &set, diag);
     out->source = set.is_bare ? ME_VOCABULARY_BARE : ME_VOCABULARY_COUNTED;
-    out->tokens = me_token_set_count(&set) + type->extra;
+    out->tokens = me_token_set_count(&set) + extra_of(t, type);
     me_token_set_fini(&set);
     return status;
 }
@@ -220,7 +291,7 @@ static void find_files(const me_tokenizer *t, const char *name, me_str *path)
 me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,
                              me_vocabulary *out)
 {
-    const tokenizer_type *type = find_type(t->type);
+    const tokenizer_type *type = find_type(t);
     if (type == NULL) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "--tokenizer-type %.60s: memest does not know how many "
@@ -233,11 +304,13 @@ me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,
     me_status status = ME_OK;
     me_str_append(&out->from,
                   name == NULL || type->is_usual_known ? t->type : name);
+    out->is_whole = t->is_patched && !type->is_padded;
     me_str path = {0};
     if (name != NULL && !type->is_fixed) {
         find_files(t, name, &path);
     }
-    if (type->is_fixed && name != NULL && !me_ends_with(name, ".json")) {
+    if (type->is_fixed && !t->is_patched && name != NULL &&
+        !me_ends_with(name, ".json")) {
         status = me_fail(diag, ME_ERR_CONFIG,
                          "--tokenizer-type %s: Megatron-LM stops at %.100s, "
                          "since it reads a list of tokens in a file that ends "
@@ -246,7 +319,7 @@ me_status me_tokenizer_count(const me_tokenizer *t, me_diag *diag,
     } else if (path.length > 0) {
         status = count_files(t, type, me_str_text(&path), diag, out);
     } else {
-        take_usual(type, name, out);
+        take_usual(t, type, name, out);
     }
     me_str_fini_piece(&path, &out->from);
     if (status == ME_OK && me_str_status(&out->from) != ME_OK) {

@@ -19,6 +19,10 @@
 /** What a launch command says of its tokenizer; all texts are borrowed. */
 typedef struct me_tokenizer {
     const char *type;       /**< `--tokenizer-type` */
+    bool is_patched;        /**< `type` is Pai-Megatron-Patch's
+                                 `--patch-tokenizer-type`, all of which are known
+                                 in some way */
+    uint64_t extra;         /**< `--extra-vocab-size`, of such a type alone */
     const char *model;      /**< `--tokenizer-model`: a file, a folder or a name
                                  on Hugging Face's Hub; NULL: not given */
     const char *vocab_file; /**< `--vocab-file`; NULL: not given */
@@ -42,7 +46,8 @@ typedef enum me_vocabulary_source {
 typedef struct me_vocabulary {
     uint64_t tokens;
     me_vocabulary_source source;
-    me_str from; /**< file or name that was read; to be given back */
+    bool is_whole; /**< the embedding has these rows: nothing is padded */
+    me_str from;   /**< file or name that was read; to be given back */
 } me_vocabulary;
 
 /**
@@ -66,5 +71,11 @@ me_status me_tokenizer_count(const me_tokenizer *tokenizer, me_diag *diag,
  * @return 0 if nobody knows it
  */
 uint64_t me_tokenizer_known(const char *name, bool *is_rows_out);
+
+/**
+ * The same without the tokens that were added to a vocabulary: Hugging Face's
+ * `tokenizer.vocab_size`. Local.
+ */
+uint64_t me_tokenizer_known_base(const char *name, bool *is_rows_out);
 
 #endif /* MEMEST_CONFIG_TOKENIZER_TOKENIZER_H */

@@ -206,6 +206,64 @@ static me_config *job(const char *const *more, int n_more, me_status wanted)
     return config;
 }
 
+static const char patch[] = "--patch-tokenizer-type";
+static const char own[] = "--tokenizer-type";
+static const char hf[] = FILES "/hf";
+
+/* Of forks' tokenizers; what has no model bears its size in its type. */
+static const struct {
+    const char *flag;
+    const char *type;
+    const char *model;
+    const char *extra;
+    uint64_t rows; /**< of four tensor ranks together */
+    int n_not_modelled;
+} patches[] = {
+    // 151643 + 293, as Pai-Megatron-Patch's script says
+    {patch, "Qwen3Tokenizer", NULL, "293", 151936, 0},
+    {patch, "Qwen2Tokenizer", "/nowhere/Qwen2.5-72B", "421", 152064, 0},
+    // 128815 + 467 - 2, the vocab_size of its config.json
+    {patch, "DeepSeekV2Tokenizer", "/nowhere/DeepSeek-V3", "467", 129280, 0},
+    {own, "DeepSeekV2Tokenizer", "/nowhere/DeepSeek-V3", "467", 129280, 0},
+    {patch, "LLama3Tokenizer", NULL, "256", 128256, 0},
+    {patch, "QwenTokenizer", NULL, "85", 151936, 1},
+    {patch, "LLamaTokenizer", "/nowhere/x", "0", 32000, 1},
+    // which does not look at it
+    {patch, "BloomTokenizerFromHF", NULL, "7", 250880, 0},
+    // five of its seven tokens stand in the vocabulary
+    {patch, "Qwen2Tokenizer", hf, "3", 8, 0},
+    // 151665, which is padded to 512; the flag is another's
+    {own, "HuggingFaceTokenizer", "Qwen/Qwen2.5-7B", "421", 152064, 1},
+    {patch, "GPT2BPETokenizer", NULL, "0", 50688, 0},
+};
+
+/* Pai-Megatron-Patch's tokenizers are behind --load, and their vocabulary fills an
+ * embedding's rows, which nothing pads; HYGON's fork has two of them. */
+static void test_tokenizer__of_a_patch(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof patches / sizeof patches[0]; i++) {
+        const char *words[] = {patches[i].flag,
+                               patches[i].type,
+                               "--extra-vocab-size",
+                               patches[i].extra,
+                               patches[i].flag == patch ? "--load"
+                                                        : "--tokenizer-model",
+                               patches[i].model};
+        me_config *config = job(words, patches[i].model == NULL ? 4 : 6, ME_OK);
+        assert_int_equal(me_config_set(config, "parallel.tensor", "4", NULL),
+                         ME_OK);
+        assert_int_equal(me_config_finish(config, 4, NULL), ME_OK);
+        if (config->model.padded_vocab_size != patches[i].rows ||
+            config->not_modelled.count != patches[i].n_not_modelled) {
+            fail_msg("%s: %lu rows, %d not modelled", patches[i].type,
+                     (unsigned long)config->model.padded_vocab_size,
+                     config->not_modelled.count);
+        }
+        me_config_destroy(config);
+    }
+}
+
 static const char five[] = FILES "/five.model";
 
 /* As in Megatron-LM the file counts, not --vocab-size; --set counts more. */
@@ -377,6 +435,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokenizer__counts_files),
+        cmocka_unit_test(test_tokenizer__of_a_patch),
         cmocka_unit_test(
             test_tokenizer__knows_names_of_files_that_are_elsewhere),
         cmocka_unit_test(test_tokenizer__adds_what_llama_3_adds),
