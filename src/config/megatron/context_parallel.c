@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "config/megatron/megatron_arguments.h"
 #include "config/megatron/megatron_rules.h"
+#include "config/megatron/te_attention_kernels.h"
 #include "model/cp_comm.h"
 
 #include <string.h>
@@ -62,6 +63,18 @@ static me_status check_layers(const me_config *config, me_diag *diag)
                          (int)n, (int)config->model.num_layers);
 }
 
+/** What Transformer Engine has its unfused attention for. */
+static const char *why_unfused(const me_config *config)
+{
+    if (me_config_is_set(config, "impl.core_attention")) {
+        return "impl.core_attention = te_unfused";
+    }
+    if (config->impl.attention_backend == ME_ATTENTION_BACKEND_UNFUSED) {
+        return "impl.attention_backend = unfused (--attention-backend)";
+    }
+    return me_te_lacks_fused(config, ME_CAPABILITY_HOPPER);
+}
+
 static me_status check_backend(const me_config *config, me_diag *diag)
 {
     if (!is_on(config) ||
@@ -79,11 +92,9 @@ static me_status check_backend(const me_config *config, me_diag *diag)
     }
     return me_fail(diag, ME_ERR_CONFIG,
                    "parallel.context = %d: Transformer Engine's unfused "
-                   "attention refuses context parallelism; its fused one needs "
-                   "train.params_dtype = bfloat16 or float16, heads of a "
-                   "multiple of 8 columns up to 256, and "
-                   "model.attention_dropout = 0 with model.window_attention",
-                   (int)config->parallel.context);
+                   "attention refuses context parallelism, and its fused one "
+                   "does not go with %s",
+                   (int)config->parallel.context, why_unfused(config));
 }
 
 /** What one rank's softmax sums beside the scores would be needed on all. */

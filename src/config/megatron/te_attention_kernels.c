@@ -24,41 +24,84 @@ bool me_te_returns_max_logit(const me_config *config)
     return config->model.qk_clip || config->model.log_max_attention_logit;
 }
 
-bool me_te_takes_fused(const me_config *config, bool is_windowed)
+/** Of all cards; NULL: nothing. */
+static const char *lacks_fused(const me_config *config, bool is_windowed)
 {
     const me_te_heads h = me_te_heads_of(config);
-    return config->train.params_dtype != ME_DTYPE_FLOAT32 && h.query % 8 == 0 &&
-           h.value % 8 == 0 && h.query <= ME_TE_MOST_HEAD_SIZE &&
-           h.value <= ME_TE_MOST_HEAD_SIZE &&
-           !me_te_returns_max_logit(config) &&
-           !(is_windowed && config->model.attention_dropout > 0.0);
+    const me_model_config *m = &config->model;
+    return config->train.params_dtype == ME_DTYPE_FLOAT32
+               ? "train.params_dtype = float32"
+           : h.query % 8 != 0 || h.value % 8 != 0
+               ? "heads that are no multiple of 8 columns wide"
+           : me_te_widest_head(h) > ME_TE_MOST_HEAD_SIZE
+               ? "heads of more than 256 columns"
+           : m->qk_clip ? "model.qk_clip = true (--qk-clip), whose largest "
+                          "scores cuDNN gives from 9.21 on: PyTorch 2.11 has "
+                          "9.19"
+           : m->log_max_attention_logit
+               ? "model.log_max_attention_logit = true "
+                 "(--log-max-attention-logit), whose largest scores cuDNN "
+                 "gives from 9.21 on: PyTorch 2.11 has 9.19"
+           : is_windowed && m->attention_dropout > 0.0
+               ? "model.attention_dropout over 0 with model.window_attention "
+                 "= true"
+               : NULL;
 }
 
-bool me_te_takes_fused_on(const me_config *config, uint64_t capability)
+/** Of that card; NULL: nothing. */
+static const char *lacks_fused_on(const me_config *config, uint64_t capability)
 {
     const me_te_heads h = me_te_heads_of(config);
     const bool is_small = h.query <= 128 && h.value <= 128;
     const bool is_latent = h.query == 192 && h.value == 128;
     if (capability < ME_CAPABILITY_AMPERE) {
-        return false;
+        return "a card before compute capability 8.0";
     }
     if (capability < ME_CAPABILITY_HOPPER) {
-        return is_small && !is_deterministic(config);
+        return !is_small ? "heads of more than 128 columns on that card"
+               : is_deterministic(config) ? "determinism on that card"
+                                          : NULL;
     }
     if (capability < ME_CAPABILITY_BLACKWELL) {
-        return is_latent || h.query == h.value || h.query < 128 ||
-               h.value < 128;
+        return is_latent || h.query == h.value || h.query < 128 || h.value < 128
+                   ? NULL
+                   : "values of another size than queries, both of 128 columns "
+                     "or more, on that card";
     }
-    return (is_small || is_latent) &&
-           (!is_deterministic(config) ||
-            (capability < ME_CAPABILITY_CONSUMER_BLACKWELL &&
-             config->model.attention_dropout <= 0.0));
+    const bool has_order = !is_deterministic(config) ||
+                           (capability < ME_CAPABILITY_CONSUMER_BLACKWELL &&
+                            config->model.attention_dropout <= 0.0);
+    return !is_small && !is_latent
+               ? "heads of more than 128 columns on that card"
+           : has_order ? NULL
+                       : "determinism on that card";
+}
+
+bool me_te_takes_fused(const me_config *config, bool is_windowed)
+{
+    return lacks_fused(config, is_windowed) == NULL;
+}
+
+bool me_te_takes_fused_on(const me_config *config, uint64_t capability)
+{
+    return lacks_fused_on(config, capability) == NULL;
 }
 
 bool me_te_refuses_fused(const me_config *config)
 {
     return is_deterministic(config) &&
            config->model.softmax_type != ME_SOFTMAX_VANILLA;
+}
+
+const char *me_te_lacks_fused(const me_config *config, uint64_t capability)
+{
+    const char *of_job = lacks_fused(config, false);
+    const char *of_card = lacks_fused_on(config, capability);
+    return of_job != NULL    ? of_job
+           : of_card != NULL ? of_card
+           : me_te_refuses_fused(config)
+               ? "determinism where model.softmax_type is not vanilla"
+               : lacks_fused(config, config->model.window_attention);
 }
 
 uint64_t me_te_widest_head(me_te_heads heads)

@@ -49,6 +49,11 @@ bool me_te_takes_fused_on(const me_config *config, uint64_t capability);
 /** cuDNN has no deterministic gradient of a softmax with an offset. */
 bool me_te_refuses_fused(const me_config *config);
 
+/** What of the job, or of a card of that capability, keeps cuDNN's kernel from all
+ *  layers, or else from those with a window, to follow on "does not go with"; NULL:
+ *  nothing. Static text. */
+const char *me_te_lacks_fused(const me_config *config, uint64_t capability);
+
 /** flash-attn 2, where it is there; it pads values to the queries' heads. */
 bool me_te_takes_flash_2(const me_config *config, uint64_t capability);
 

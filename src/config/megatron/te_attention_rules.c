@@ -71,16 +71,21 @@ static me_status read_layers(const me_config *config, me_diag *diag,
 }
 
 /** Megatron-LM asks for one back end alone, and it is none for the job. */
-static me_status fail_backend(const me_config *config, me_diag *diag)
+static me_status fail_backend(const me_config *config, uint64_t capability,
+                              me_diag *diag)
 {
+    const bool is_fused =
+        config->impl.attention_backend == ME_ATTENTION_BACKEND_FUSED;
+    const char *lacks = is_fused ? me_te_lacks_fused(config, capability) : NULL;
     return me_fail(
         diag, ME_ERR_CONFIG,
         "impl.attention_backend = %s (--attention-backend) does not "
-        "go with the job's type, heads, window, dropout, largest scores or "
-        "determinism on this card: Transformer Engine stops, since no "
-        "attention is left",
+        "go with %s: Transformer Engine stops, since no attention is left",
         me_choice_word(me_attention_backend_choices,
-                       (int)config->impl.attention_backend));
+                       (int)config->impl.attention_backend),
+        lacks != NULL ? lacks
+                      : "the job's type, heads, largest scores, softmax or "
+                        "determinism on this card");
 }
 
 /** The back ends of both kinds of layers, of which a job without layers of the
@@ -102,7 +107,7 @@ static me_status choose_both(me_config *config, uint64_t capability,
         l.has_window ? kinds[1] : config->impl.core_attention;
     return (!l.has_none || is_left[0]) && (!l.has_window || is_left[1])
                ? ME_OK
-               : fail_backend(config, diag);
+               : fail_backend(config, capability, diag);
 }
 
 /** Layers within a window of a job that was given cuDNN's kernel: where it does not
@@ -203,12 +208,12 @@ static me_status settle(me_config *config, uint64_t capability, me_diag *diag)
          config->impl.core_attention == ME_CORE_ATTENTION_TE_UNFUSED)) {
         return me_fail(
             diag, ME_ERR_CONFIG,
-            "%s needs cuDNN's attention or flash-attn, which Transformer "
-            "Engine does not take for these heads, or determinism, on a card "
-            "of compute capability %.1f",
+            "%s needs cuDNN's attention%s, which does not go with %s, of "
+            "compute capability %.1f",
             config->parallel.context > 1 ? "parallel.context over 1"
                                          : "impl.core_attention = te_fused",
-            (double)capability / 10);
+            is_given ? "" : " or flash-attn",
+            me_te_lacks_fused(config, capability), (double)capability / 10);
     }
     return assume_flash_attn(config, capability, diag);
 }
@@ -368,7 +373,7 @@ static me_status check_backend(const me_config *config, me_diag *diag)
          !choose(config, ME_CAPABILITY_HOPPER, false, &kind)) ||
         ((!is_given || is_mixed) && l.has_window &&
          !choose(config, ME_CAPABILITY_HOPPER, true, &kind))) {
-        return fail_backend(config, diag);
+        return fail_backend(config, ME_CAPABILITY_HOPPER, diag);
     }
     return config->parallel.context > 1 && is_mixed
                ? me_fail(diag, ME_ERR_CONFIG,

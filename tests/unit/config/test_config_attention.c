@@ -84,9 +84,18 @@ static const struct {
      ME_CORE_ATTENTION_TE_FUSED, NULL},
     {TE "model.kv_channels=256 impl.core_attention=te_fused", A100,
      ME_CORE_ATTENTION_TE_FUSED,
-     "impl.core_attention = te_fused needs cuDNN's"},
+     "impl.core_attention = te_fused needs cuDNN's attention, which does not go "
+     "with heads of more than 128 columns on that card, of compute capability "
+     "8.0"},
+    {TE "impl.core_attention=te_fused", 75, ME_CORE_ATTENTION_TE_FUSED,
+     "does not go with a card before compute capability 8.0"},
+    {TE "train.deterministic_mode=true impl.core_attention=te_fused", RTX,
+     ME_CORE_ATTENTION_TE_FUSED, "does not go with determinism on that card"},
     {TE "model.kv_channels=256 impl.attention_backend=fused", A100,
-     ME_CORE_ATTENTION_TE_UNFUSED, "no attention is left"},
+     ME_CORE_ATTENTION_TE_UNFUSED,
+     "impl.attention_backend = fused (--attention-backend) does not go with "
+     "heads of more than 128 columns on that card: Transformer Engine stops, "
+     "since no attention is left"},
     {TE "model.kv_channels=256 impl.attention_backend=flash", A100,
      ME_CORE_ATTENTION_TE_FLASH, NULL},
     {TE "train.deterministic_mode=true impl.attention_backend=flash "
@@ -124,7 +133,9 @@ static const struct {
     {TE "impl.core_attention=te_flash_3", A100, ME_CORE_ATTENTION_TE_FLASH_3,
      "needs a card of compute capability 9.0"},
     {TE BARE "model.kv_channels=256 parallel.context=2", A100,
-     ME_CORE_ATTENTION_TE_UNFUSED, "parallel.context over 1 needs cuDNN's"},
+     ME_CORE_ATTENTION_TE_UNFUSED,
+     "parallel.context over 1 needs cuDNN's attention or flash-attn, which does "
+     "not go with heads of more than 128 columns on that card"},
 };
 
 static void test_attention__by_job_and_card(void **state)
@@ -262,6 +273,7 @@ static void test_attention__none_is_left(void **state)
         TE "impl.attention_backend=fused model.attention_dropout=0.1 "
            "model.window_attention=true model.window_attn_skip_freq=2",
         TE "impl.attention_backend=flash model.qk_clip=true",
+        TE "impl.attention_backend=fused model.qk_clip=true",
     };
     for (size_t i = 0; i < COUNT_OF(jobs); i++) {
         me_diag diag = {0};

@@ -12,8 +12,27 @@ static const char *const cases[][2] = {
                            "refuses context parallelism"},
     {CONTEXT, ""},
     {CONTEXT " train.params_dtype=float32",
-     "parallel.context = 2: Transformer Engine's unfused attention refuses"},
-    {CONTEXT " impl.attention_backend=unfused", "unfused attention refuses"},
+     "parallel.context = 2: Transformer Engine's unfused attention refuses "
+     "context parallelism, and its fused one does not go with "
+     "train.params_dtype = float32"},
+    {CONTEXT " impl.attention_backend=unfused",
+     "does not go with impl.attention_backend = unfused"},
+    {CONTEXT " impl.core_attention=te_unfused",
+     "does not go with impl.core_attention = te_unfused"},
+    {CONTEXT " model.kv_channels=100",
+     "does not go with heads that are no multiple of 8 columns wide"},
+    {CONTEXT " model.kv_channels=264",
+     "does not go with heads of more than 256 columns"},
+    {CONTEXT " model.qk_clip=true model.attention_dropout=0",
+     "does not go with model.qk_clip = true (--qk-clip), whose largest scores "
+     "cuDNN gives from 9.21 on: PyTorch 2.11 has 9.19"},
+    {CONTEXT " model.log_max_attention_logit=true",
+     "does not go with model.log_max_attention_logit = true "
+     "(--log-max-attention-logit), whose largest scores cuDNN gives from 9.21 "
+     "on"},
+    {CONTEXT " train.deterministic_mode=true model.softmax_type=learnable "
+             "parallel.cp_comm_type=a2a",
+     "does not go with determinism where model.softmax_type is not vanilla"},
     {CONTEXT " model.softmax_type=learnable",
      "parallel.cp_comm_type = p2p: Transformer Engine takes no "
      "model.softmax_type but vanilla with it, only with a2a"},
@@ -22,7 +41,8 @@ static const char *const cases[][2] = {
      "model.attention_dropout must be 0"},
     {CONTEXT " parallel.cp_comm_type=all_gather model.attention_dropout=0", ""},
     {CONTEXT " model.window_attention=true",
-     "and model.attention_dropout = 0 with model.window_attention"},
+     "does not go with model.attention_dropout over 0 with "
+     "model.window_attention = true"},
     {CONTEXT " model.window_attention=true model.attention_dropout=0",
      "parallel.cp_comm_type = p2p: Transformer Engine takes no "
      "model.window_attention = true with it, only with a2a or all_gather"},
