@@ -175,7 +175,7 @@ uint64_t me_te_norm_workspace_bytes(const me_card *card,
 {
     if (call->is_backward ? card->te.has_cudnn_norm_backward
                           : card->te.has_cudnn_norm_forward) {
-        return me_te_cudnn_norm_workspace_bytes(call);
+        return me_te_cudnn_norm_workspace_bytes(card, call);
     }
     const launch_shape s = shape_of(card, call);
     uint64_t bytes = exchange_bytes(&s);
@@ -216,9 +216,12 @@ static me_tensor *run_kernel(me_engine *e, const me_tensor *x,
                              uint64_t passes)
 {
     const me_te_norm_call call = call_of(e, x, is_layer_norm, is_backward);
-    me_tensor *workspace =
-        me_scratch(e, "norm_workspace",
-                   me_te_norm_workspace_bytes(me_engine_card(e), &call));
+    const me_card *card = me_engine_card(e);
+    if (is_backward && card->te.has_cudnn_norm_backward) {
+        me_launch_doubt(e, me_te_cudnn_norm_doubt_bytes(card, &call));
+    }
+    me_tensor *workspace = me_scratch(e, "norm_workspace",
+                                      me_te_norm_workspace_bytes(card, &call));
     me_launch_kernel(e, ME_KERNEL_NORM, me_size_mul(5, me_numel(x)),
                      me_size_mul(passes, me_bytes(x)));
     return workspace;

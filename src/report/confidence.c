@@ -19,8 +19,9 @@ me_confidence me_confidence_of(const me_report *report)
     }
     // What lies outside of the allocator has a band on any card, and so has how
     // the allocator cuts segments.
-    const uint64_t undecided = me_size_add(
-        me_size_add(v->band.late_frees, v->band.overlap), v->band.routing);
+    const uint64_t undecided =
+        me_size_add(me_size_add(v->band.late_frees, v->band.overlap),
+                    me_size_add(v->band.routing, v->band.workspace));
     const bool is_modelled = undecided == 0 &&
                              v->band.device <= ME_MEASURED_DEVICE_BAND_BYTES &&
                              v->lower_bytes == 0 && v->higher_bytes == 0;

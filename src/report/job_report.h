@@ -89,6 +89,7 @@ typedef enum me_basis {
     X(device, "outside of the allocator")                                      \
     X(segment, "one segment")                                                  \
     X(compile_cache, "compile cache")                                          \
+    X(workspace, "cuDNN's kernels")                                            \
     X(late_frees, "late frees")                                                \
     X(overlap, "overlapped reduction")                                         \
     X(routing, "expert routing")

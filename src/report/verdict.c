@@ -221,6 +221,7 @@ me_band me_verdict_band(const me_config *config, me_basis basis,
         band.device = result->device.band_bytes;
     }
     band.compile_cache = result->timing_buffer_bytes;
+    band.workspace = result->workspace_doubt_bytes;
     if (result->late.is_known) {
         band.late_frees = result->late.reserved_bytes > reserved
                               ? result->late.reserved_bytes - reserved

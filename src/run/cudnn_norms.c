@@ -51,26 +51,24 @@ me_status me_cudnn_norms_note(const me_job_card *job, me_config *config,
     const me_card card = me_job_card_kernels(job);
     const me_te_settings *te = &card.te;
     me_status status = ME_OK;
-    if (te->has_cudnn_norm_backward && !are_measured(config, &card)) {
-        status = me_config_add_not_modelled(
-            config, "NVTE_NORM_BWD_USE_CUDNN",
-            "workspaces that cuDNN chooses for norms of other rows, columns, "
-            "types or cards than were measured; those of the next are taken",
-            (me_effect)ME_EITHER(SMALL), diag);
-    }
-    if (status == ME_OK && te->has_cudnn_norm_forward &&
-        config->fp8.format != ME_FP8_NONE &&
+    if (te->has_cudnn_norm_forward && config->fp8.format != ME_FP8_NONE &&
         config->fp8.recipe == ME_FP8_MXFP8) {
         status = me_config_add_not_modelled(
             config, "NVTE_NORM_FWD_USE_CUDNN",
             "norms whose kernel writes MXFP8 by itself",
             (me_effect)ME_LOWER(SOME), diag);
     }
-    return status == ME_OK &&
-                   (te->has_cudnn_norm_forward || te->has_cudnn_norm_backward)
-               ? me_config_assume(
-                     config, diag,
-                     "norms through cuDNN have the workspaces that its version "
-                     "9.19 asked for on an H200")
-               : status;
+    if (status != ME_OK ||
+        !(te->has_cudnn_norm_forward || te->has_cudnn_norm_backward)) {
+        return status;
+    }
+    return me_config_assume(
+        config, diag,
+        te->has_cudnn_norm_backward && !are_measured(config, &card)
+            ? "norms through cuDNN have the workspaces that its version 9.19 "
+              "asked for on an H200; which kernel it takes for some of these "
+              "rows, columns or SMs was not measured: that of the next ones, "
+              "and a band (docs/accounting.md)"
+            : "norms through cuDNN have the workspaces that its version 9.19 "
+              "asked for on an H200");
 }

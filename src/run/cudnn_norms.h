@@ -1,7 +1,7 @@
 /**
  * @file
- * What is said of norms that cuDNN runs: where their workspaces come from, and that
- * those of a job's shapes were not measured.
+ * What is said of norms that cuDNN runs: where their workspaces come from, and
+ * whether those of a job's shapes were measured.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -7,6 +7,7 @@
 #include "run/limit_end.h"
 #include "run/pool_counters.h"
 #include "run/rank_device.h"
+#include "tensor/launch.h"
 
 static uint64_t read_device(void *self)
 {
@@ -377,6 +378,7 @@ me_status me_rank_parts_collect_as(me_rank_parts *p,
         result->late = p->late.peaks;
         result->host = *me_engine_host(p->engine);
         result->timing_buffer_bytes = doubtful_timing_bytes(p);
+        result->workspace_doubt_bytes = me_launch_doubt_bytes(p->engine);
         result->private_pool_bytes =
             me_pool_private_bytes(me_pool_observer_pool(p->pool));
         status =

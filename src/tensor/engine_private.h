@@ -142,6 +142,7 @@ struct me_engine {
     me_module_id module;
     bool is_at_shard;      /**< see me_module_switch_to_shard() */
     uint64_t timing_bytes; /**< see me_compile_timing_note() */
+    uint64_t doubt_bytes;  /**< see me_launch_doubt() */
     bool is_compile_cache_warm;
     bool is_deterministic; /**< see me_deterministic_set() */
     me_autocast autocast;

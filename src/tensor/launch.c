@@ -51,6 +51,16 @@ void me_launch_kernel(me_engine *e, me_kernel_class kernel, uint64_t flops,
     }
 }
 
+void me_launch_doubt(me_engine *e, uint64_t bytes)
+{
+    e->doubt_bytes = me_max_u64(e->doubt_bytes, bytes);
+}
+
+uint64_t me_launch_doubt_bytes(const me_engine *e)
+{
+    return e->doubt_bytes;
+}
+
 /** @param is_block_scaled  of FP8 operands */
 static void launch_product(me_engine *e, me_kernel_class kernel, me_dtype dtype,
                            bool is_block_scaled, uint64_t batch,

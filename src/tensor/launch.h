@@ -170,6 +170,13 @@ void me_launch_tell(me_engine *e, me_launch launch);
 void me_launch_kernel(me_engine *e, me_kernel_class kernel, uint64_t flops,
                       uint64_t bytes);
 
+/** A library may launch another kernel than is known of it, with another workspace.
+ *  @param bytes  that the allocator may hold more or less by it; 0: none */
+void me_launch_doubt(me_engine *e, uint64_t bytes);
+
+/** The most bytes of those so far: a workspace is gone before the next. Local. */
+uint64_t me_launch_doubt_bytes(const me_engine *e);
+
 /** Operands of a product. */
 typedef enum me_operands {
     ME_OPERANDS_AS_RESULT,

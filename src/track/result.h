@@ -207,7 +207,11 @@ typedef struct me_rank_result {
     uint64_t timing_buffer_bytes; /**< by how much reserved bytes may be others,
                                     since nobody knows whether compiled kernels
                                     are timed; 0: the job says, or has none */
-    uint64_t private_pool_bytes;  /**< of what the allocator reserves, segments
+    uint64_t
+        workspace_doubt_bytes;   /**< by how much reserved bytes may be others,
+                                    since nobody knows which kernel a library
+                                    takes, and with it which workspace */
+    uint64_t private_pool_bytes; /**< of what the allocator reserves, segments
                                     of private pools when the job ends, which
                                     captured CUDA graphs alone can use */
     me_late_result late;

@@ -251,6 +251,11 @@ static bool has_timing_buffer(const void *result)
     return ((const me_rank_result *)result)->timing_buffer_bytes > 0;
 }
 
+static bool has_workspace_doubt(const void *result)
+{
+    return ((const me_rank_result *)result)->workspace_doubt_bytes > 0;
+}
+
 static bool has_course(const void *result)
 {
     return ((const me_rank_result *)result)->n_course > 0;
@@ -272,4 +277,6 @@ const me_schema me_result_optional_schema =
               {ME_BYTES(me_rank_result, private_pool_bytes),
                .is_there = has_private_pools, .left_out = ME_FIELD_IF_THERE},
               {ME_BYTES(me_rank_result, timing_buffer_bytes),
-               .is_there = has_timing_buffer, .left_out = ME_FIELD_IF_THERE});
+               .is_there = has_timing_buffer, .left_out = ME_FIELD_IF_THERE},
+              {ME_BYTES(me_rank_result, workspace_doubt_bytes),
+               .is_there = has_workspace_doubt, .left_out = ME_FIELD_IF_THERE});

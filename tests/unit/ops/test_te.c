@@ -84,8 +84,6 @@ static void expect_cudnn(const me_te_norm_call *call, uint64_t bytes,
     card.te.has_cudnn_norm_backward = call->is_backward;
     assert_int_equal(me_te_norm_workspace_bytes(&card, call), bytes);
     assert_int_equal(me_te_cudnn_norm_is_measured(&card, call), is_measured);
-    card.multiprocessors = 108;
-    assert_false(me_te_cudnn_norm_is_measured(&card, call));
 }
 
 /* In jobs h16_cudnn_rms and h16_cudnn_ln1p: 3 sums an SM, or 2 of each of two;
@@ -132,11 +130,62 @@ static void cudnn_asks_for_what_was_measured(void **state)
                        cases[i].rows, cases[i].columns);
         expect_cudnn(&call, cases[i].bytes, cases[i].is_measured);
     }
-    me_te_norm_call call = cudnn_call(false, true, 2048, 1024);
-    call.margin = 4;
-    assert_false(me_te_cudnn_norm_is_measured(&h200, &call));
-    call = cudnn_call(false, true, 2048, 1024);
+}
+
+/* Measured on an H200: 2 sums an SM, not 6; LayerNorm of columns that no kernel
+ * takes in half precision, 32 sums an SM; RMSNorm of such has a general one. */
+static void cudnn_has_other_kernels_of_float32(void **state)
+{
+    (void)state;
+    me_te_norm_call call = cudnn_call(false, true, 8192, 3072);
+    expect_cudnn(&call, UINT64_C(4) * 3072 * 132 * 6 + 64, true);
     call.dtype = ME_DTYPE_FLOAT32;
+    expect_cudnn(&call, UINT64_C(4) * 3072 * 132 * 2 + 64, true);
+    call = cudnn_call(true, true, 2048, 96);
+    expect_cudnn(&call, UINT64_C(16) * 2048, true);
+    call.dtype = ME_DTYPE_FLOAT32;
+    expect_cudnn(&call, UINT64_C(4) * 96 * 132 * 32 + 112, true);
+    call = cudnn_call(false, true, 2048, 96);
+    call.dtype = ME_DTYPE_FLOAT32;
+    expect_cudnn(&call, UINT64_C(8) * 2048, true);
+    call = cudnn_call(false, true, 4096, 2048); // 3 sums of all SMs, or 2
+    expect_cudnn(&call, UINT64_C(4) * 2048 * 132 * 2 + 64, true);
+    call.dtype = ME_DTYPE_FLOAT16;
+    expect_cudnn(&call, UINT64_C(4) * 2048 * 132 * 4 + 64, true);
+}
+
+/* Between 512 rows, 3/4 sum a row, and 768, 2 an SM; 7,000 rows lie between two of
+ * 6 an SM. Of columns between 8,192 and 9,216 both sides have 2 an SM. Another
+ * card may have what an H200 has for half or twice as many rows. */
+static void a_band_is_what_other_kernels_ask_for(void **state)
+{
+    (void)state;
+    me_card card = h200;
+    me_te_norm_call call = cudnn_call(false, true, 640, 1024);
+    const uint64_t by_row = UINT64_C(3) * 640 * 1024 + 96;
+    const uint64_t by_sm = UINT64_C(4) * 1024 * 132 * 2 + 64;
+    assert_true(by_row > by_sm);
+    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), by_row);
+    call = cudnn_call(false, true, 600, 1024);
+    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call),
+                     UINT64_C(3) * 600 * 1024 + 96);
+    call = cudnn_call(false, true, 7000, 2304);
+    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), 0);
+    call = cudnn_call(false, true, 8192, 8448);
+    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), 0);
+    call = cudnn_call(false, true, 1024, 1024);
+    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), 0);
+    card.multiprocessors = 108;
+    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call),
+                     UINT64_C(3) * 1024 * 1024 + 96);
+    assert_int_equal(me_te_cudnn_norm_workspace_bytes(&card, &call),
+                     UINT64_C(4) * 1024 * 108 * 3 + 96);
+    assert_false(me_te_cudnn_norm_is_measured(&card, &call));
+    call.columns = 80; // by rows alone
+    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), 0);
+    assert_true(me_te_cudnn_norm_is_measured(&card, &call));
+    call = cudnn_call(false, true, 2048, 1024);
+    call.margin = 4;
     assert_false(me_te_cudnn_norm_is_measured(&h200, &call));
 }
 
@@ -169,6 +218,8 @@ int main(void)
         cmocka_unit_test(norms_leave_a_margin),
         cmocka_unit_test(a_forward_needs_none_unless_blocks_share_rows),
         cmocka_unit_test(cudnn_asks_for_what_was_measured),
+        cmocka_unit_test(cudnn_has_other_kernels_of_float32),
+        cmocka_unit_test(a_band_is_what_other_kernels_ask_for),
         cmocka_unit_test(attention_asks_for_what_was_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@ static void test_confidence__what_is_undecided(void **state)
         {.band = {.late_frees = 1}},
         {.band = {.overlap = 1}},
         {.band = {.routing = 1}},
+        {.band = {.workspace = 1}},
         {.lower_bytes = 1},
         {.higher_bytes = 1},
     };

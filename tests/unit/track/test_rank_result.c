@@ -55,6 +55,7 @@ static const me_rank_result example = {
     .course_left_out = 5,
     .private_pool_bytes = 20,
     .timing_buffer_bytes = 60,
+    .workspace_doubt_bytes = 70,
     .limit = {.is_known = true,
               .oom = true,
               .iteration = 1,
@@ -104,6 +105,7 @@ static void test_rank_result__comes_back_whole(void **state)
     assert_int_equal(back->course_left_out, 5);
     assert_int_equal(back->private_pool_bytes, 20);
     assert_int_equal(back->timing_buffer_bytes, 60);
+    assert_int_equal(back->workspace_doubt_bytes, 70);
     unsigned char *again = NULL;
     size_t again_size = 0;
     encode(back, &again, &again_size);
