@@ -27,7 +27,18 @@ typedef struct gathering {
     me_yaml all;
     me_str *missing;
     int n_files;
+    const me_yaml_leaf *overlap; /**< the file of user buffers, not here */
 } gathering;
+
+/** Files that a leaf names. */
+typedef struct naming {
+    char group[GROUP_BYTES]; /**< the folder that Hydra would look in */
+    bool is_optional;        /**< to Hydra */
+} naming;
+
+/** NeMo 1's files for Transformer Engine, which are no job's. */
+static const char overlap_group[] = "tp_overlap";
+static const char overlap_key[] = "ub_tp_comm_overlap_cfg";
 
 /** In the tree of one of the folders above (Primus: configs). */
 static const char *const above[] = {
@@ -35,13 +46,29 @@ static const char *const above[] = {
     "primus/configs/modules/megatron/",
 };
 
-/** Does the leaf name files? @p group_out has the folder that Hydra would look
- *  in. */
-static bool names_files(const me_yaml_leaf *leaf, char group_out[GROUP_BYTES])
+/** An entry of Hydra's `defaults`: `optional GROUP@PACKAGE: NAME`, of which a NAME
+ *  that is null selects nothing. */
+static bool is_default(const me_yaml_leaf *leaf, naming *named_out)
+{
+    static const char optional[] = "optional ";
+    const char *entry = leaf->path + strlen("defaults.");
+    entry += strspn(entry, "0123456789");
+    entry += *entry == '.';
+    named_out->is_optional = strncmp(entry, optional, sizeof optional - 1) == 0;
+    entry += named_out->is_optional ? sizeof optional - 1 : 0;
+    entry += strspn(entry, "./ ");
+    (void)snprintf(named_out->group, GROUP_BYTES, "%.*s",
+                   (int)strcspn(entry, "@"), entry);
+    return strchr(named_out->group, ' ') == NULL && !me_yaml_is_null(leaf) &&
+           leaf->values[0][0] != '_';
+}
+
+/** Does the leaf name files? */
+static bool names_files(const me_yaml_leaf *leaf, naming *named_out)
 {
     static const char *const lists[] = {"extends", "includes", "bases"};
     const char *first = leaf->n_values > 0 ? leaf->values[0] : "";
-    group_out[0] = '\0';
+    *named_out = (naming){.group = ""};
     if (me_is_one_of(leaf->key, strlen(leaf->key), lists,
                      sizeof lists / sizeof *lists)) {
         return leaf->n_values > 0;
@@ -50,10 +77,7 @@ static bool names_files(const me_yaml_leaf *leaf, char group_out[GROUP_BYTES])
         return false;
     }
     if (strncmp(leaf->path, "defaults.", 9) == 0 && !leaf->is_list) {
-        const char *key = leaf->key + strspn(leaf->key, "./");
-        (void)snprintf(group_out, GROUP_BYTES, "%.*s", (int)strcspn(key, "@"),
-                       key);
-        return strchr(group_out, ' ') == NULL && first[0] != '_';
+        return is_default(leaf, named_out);
     }
     return me_leaf_is_named(leaf, "model|config") &&
            (me_ends_with(first, ".yaml") || me_ends_with(first, ".yml"));
@@ -169,16 +193,59 @@ static void expand(const char *text, me_str *name)
     me_str_append(name, end + 1);
 }
 
+/** What Hydra goes on without, and which may lie where it looks as well. */
+static me_status note_optional(gathering *g, const me_yaml_leaf *leaf,
+                               const char *name)
+{
+    const me_effect effect = ME_EITHER(SOME);
+    char note[256];
+    char words[128];
+    (void)snprintf(note, sizeof note, "not beside %.120s: optional to Hydra",
+                   leaf->where);
+    (void)snprintf(words, sizeof words, "%.60s (%.40s, line %d)", name,
+                   leaf->key, leaf->line);
+    return me_config_add_not_modelled(g->config, words, note, effect, g->diag);
+}
+
+/** The file's path in place of its name, as a key of the model's. */
+static me_status keep_overlap(gathering *g, const me_yaml_leaf *leaf,
+                              const char *path)
+{
+    const char **value = me_arena_alloc(g->arena, 1, sizeof *value);
+    const char *copy = me_arena_strdup(g->arena, path);
+    if (value == NULL || copy == NULL) {
+        return me_fail(g->diag, ME_ERR_NOMEM, "no memory for a path");
+    }
+    if (g->all.count < ME_YAML_LEAVES_MAX) {
+        *value = copy;
+        g->all.leaves[g->all.count] = *leaf;
+        g->all.leaves[g->all.count].path = overlap_key;
+        g->all.leaves[g->all.count].key = overlap_key;
+        g->all.leaves[g->all.count++].values = value;
+    }
+    return ME_OK;
+}
+
 /** A file that a leaf names. */
 static me_status follow_name(gathering *g, const me_yaml_leaf *leaf,
-                             const char *group, const char *name, int depth)
+                             const naming *named, const char *name, int depth)
 {
     me_str path = {0};
     bool is_known = false;
     me_status status = ME_OK;
-    if (look(leaf->where, group, name, &path)) {
+    const bool is_overlap = strcmp(named->group, overlap_group) == 0;
+    const bool is_there = look(leaf->where, named->group, name, &path);
+    if (is_there && is_overlap) {
+        status = keep_overlap(g, leaf, me_str_text(&path));
+    } else if (is_there) {
         status = gather_file(g, leaf, me_str_text(&path), depth);
-    } else if (me_str_status(&path) == ME_OK) {
+    } else if (me_str_status(&path) != ME_OK) {
+        status = me_fail(g->diag, ME_ERR_NOMEM, "no memory for a path");
+    } else if (is_overlap) {
+        g->overlap = leaf;
+    } else if (named->is_optional) {
+        status = note_optional(g, leaf, name);
+    } else {
         status = take_known(g, leaf, name, &is_known);
         if (status == ME_OK && !is_known) {
             note_missing(g, leaf, name);
@@ -191,14 +258,14 @@ static me_status follow_name(gathering *g, const me_yaml_leaf *leaf,
 /** Files first that a leaf names. */
 static me_status follow(gathering *g, const me_yaml_leaf *leaf, int depth)
 {
-    char group[GROUP_BYTES];
+    naming named;
     me_status status = ME_OK;
-    const bool is_preset = names_files(leaf, group);
+    const bool is_preset = names_files(leaf, &named);
     for (int i = 0; is_preset && status == ME_OK && i < leaf->n_values; i++) {
         me_str name = {0};
         expand(leaf->values[i], &name);
         status = me_str_status(&name) == ME_OK
-                     ? follow_name(g, leaf, group, me_str_text(&name), depth)
+                     ? follow_name(g, leaf, &named, me_str_text(&name), depth)
                      : me_fail(g->diag, ME_ERR_NOMEM, "no memory for a name");
         me_str_fini(&name);
     }
@@ -236,8 +303,8 @@ static me_status gather_text(gathering *g, const me_yaml_file *file, int depth)
                             "more values than a job has");
     }
     for (size_t i = 0; status == ME_OK && i < own.count; i++) {
-        char group[GROUP_BYTES];
-        if (names_files(&own.leaves[i], group)) {
+        naming named;
+        if (names_files(&own.leaves[i], &named)) {
             continue; // what it names has been followed
         }
         if (g->n_files == 0) {
@@ -280,6 +347,18 @@ static me_status take_recipe(gathering *g)
     return status;
 }
 
+/** User buffers whose file is not here matter to a job that has some. */
+static me_status note_overlap(gathering *g)
+{
+    bool is_on = false;
+    for (size_t i = 0; g->overlap != NULL && i < g->all.count; i++) {
+        if (me_leaf_is_named(&g->all.leaves[i], "ub_tp_comm_overlap")) {
+            (void)me_yaml_bool(&g->all.leaves[i], &is_on);
+        }
+    }
+    return is_on ? note_optional(g, g->overlap, g->overlap->values[0]) : ME_OK;
+}
+
 me_status me_yaml_gather(me_config *config, const me_yaml_file *file,
                          me_arena *arena, me_diag *diag, me_yaml *yaml_out,
                          me_str *missing)
@@ -298,6 +377,9 @@ me_status me_yaml_gather(me_config *config, const me_yaml_file *file,
             : gather_text(&g, file, 0);
     if (status == ME_OK) {
         status = take_recipe(&g);
+    }
+    if (status == ME_OK) {
+        status = note_overlap(&g);
     }
     if (status == ME_OK) {
         *yaml_out = g.all;

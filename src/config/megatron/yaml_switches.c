@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/** NeMo 1's, which is off where the job does not say it. */
+/** NeMo 1's, which are off where the job does not say them. */
 static const char fp8[] = "fp8";
+static const char sequence[] = "sequence_parallel";
 
 /** Primus: primus/configs/modules/megatron, and who asks for the switch
  *  (primus/backends/megatron/patches, core/extensions/primus_turbo.py). */
@@ -15,6 +16,7 @@ static const struct {
     const char *keys; /**< as me_leaf_is_named() takes them */
 } switches[] = {
     {fp8, "fp8_e4m3|fp8_hybrid"},
+    {sequence, "ub_tp_comm_overlap|ub_tp_comm_overlap_cfg"},
     {"patch_zero_bubble",
      "enable_zb_runtime|allow_padding_num_layers|interleave_group_size|"
      "enable_zero_bubble|zero_bubble_v_schedule|zero_bubble_v_schedule_mem_setup|"
@@ -52,7 +54,7 @@ void me_yaml_switches_apply(me_yaml *yaml)
     bool is_off[SWITCHES] = {false};
     size_t kept = 0;
     for (size_t k = 0; k < SWITCHES; k++) {
-        is_off[k] = switches[k].name == fp8;
+        is_off[k] = switches[k].name == fp8 || switches[k].name == sequence;
         for (size_t i = 0; i < yaml->count; i++) {
             bool value = false;
             if (me_leaf_is_named(&yaml->leaves[i], switches[k].name) &&
