@@ -13,6 +13,7 @@
 /** One job's changes, growing. */
 typedef struct me_fit_builder {
     const me_config *config; /**< finished; borrowed */
+    bool host_is_short;      /**< what is there must not stay on the host */
     me_fit_changes *to;
     me_fit_change none; /**< what no longer goes in */
 } me_fit_builder;

@@ -64,7 +64,7 @@ static void add_kinds(me_fit_builder *b, const me_fit_kind *kinds)
     }
 }
 
-void me_fit_changes_propose(const me_config *config,
+void me_fit_changes_propose(const me_config *config, bool host_is_short,
                             me_fit_changes *changes_out)
 {
     static const me_fit_kind *const of_framework[] = {
@@ -72,7 +72,8 @@ void me_fit_changes_propose(const me_config *config,
         [ME_FRAMEWORK_TORCH] = me_fit_torch_kinds,
     };
 
-    me_fit_builder b = {.config = config, .to = changes_out};
+    me_fit_builder b = {
+        .config = config, .host_is_short = host_is_short, .to = changes_out};
     changes_out->count = 0;
     add_kinds(&b, of_all);
     // What gives a job a tree of modules has keys of its own to change.

@@ -45,9 +45,11 @@ typedef struct me_fit_changes {
 /**
  * Everything that the table proposes for a job. Local.
  *
- * @param config  finished
+ * @param config         finished
+ * @param host_is_short  its ranks keep more in a host's memory than it has: what
+ *                       takes less of that comes first
  */
-void me_fit_changes_propose(const me_config *config,
+void me_fit_changes_propose(const me_config *config, bool host_is_short,
                             me_fit_changes *changes_out);
 
 /**

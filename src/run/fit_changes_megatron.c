@@ -356,6 +356,39 @@ static void add_activation_offload(me_fit_builder *b)
     }
 }
 
+/** Less of what is on the host, where that has no room: the optimizer's states, and
+ *  activations. */
+static void add_from_host(me_fit_builder *b)
+{
+    const me_optimizer_config *o = &b->config->optimizer;
+    const me_offload_config *offload = &b->config->offload;
+    if (!b->host_is_short) {
+        return;
+    }
+    if (o->cpu_offload) {
+        me_fit_set(me_fit_add(b, "optimizer on the card"),
+                   "optimizer.cpu_offload=false");
+    }
+    for (int parts = 2; o->cpu_offload && parts <= 4; parts *= 2) {
+        const double fraction = o->offload_fraction / parts;
+        me_fit_set(me_fit_add(b, "%g of the optimizer on the host", fraction),
+                   "optimizer.offload_fraction=%g", fraction);
+    }
+    if (offload->fine_grained) {
+        me_fit_set(me_fit_add(b, "activations on the card"),
+                   "offload.fine_grained=false");
+    }
+    if (offload->num_layers > 1) {
+        const int n = (int)offload->num_layers / 2;
+        me_fit_set(me_fit_add(b, "activations of %d layers on the host", n),
+                   "offload.num_layers=%d", n);
+    }
+    if (offload->num_layers > 0) {
+        me_fit_set(me_fit_add(b, "activations on the card"),
+                   "offload.num_layers=0");
+    }
+}
+
 static bool is_half(const me_config *config)
 {
     return config->train.params_dtype != ME_DTYPE_FLOAT32;
@@ -400,6 +433,7 @@ static void add_fp8(me_fit_builder *b)
 }
 
 const me_fit_kind me_fit_megatron_kinds[] = {
+    {add_from_host, false, 0},
     {add_distributed_optimizer, false, ME_FIT_NEEDS_SHARDS},
     {add_sequence_parallel, false, ME_FIT_NEEDS_TENSOR},
     {add_batch_tensors, false, 0},

@@ -52,6 +52,16 @@ static void add_torch_wrapper(me_fit_builder *b)
     }
 }
 
+/** What is on the host, where that has no room. */
+static void add_from_host(me_fit_builder *b)
+{
+    const me_torch_options *t = &b->config->torch;
+    if (b->host_is_short && t->cpu_offload) {
+        me_fit_set(me_fit_add(b, "shards on the card"),
+                   "torch.cpu_offload=false");
+    }
+}
+
 static void add_autocast(me_fit_builder *b)
 {
     if (b->config->torch.autocast < 0) {
@@ -61,6 +71,7 @@ static void add_autocast(me_fit_builder *b)
 }
 
 const me_fit_kind me_fit_torch_kinds[] = {
+    {add_from_host, false, 0},
     {add_torch_wrapper, false, 0},
     {add_input_shape, false, 0},
     {add_autocast, true, 0},

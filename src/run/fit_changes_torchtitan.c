@@ -164,6 +164,15 @@ static void add_host(me_fit_builder *b)
     }
 }
 
+/** What is on the host, where that has no room. */
+static void add_from_host(me_fit_builder *b)
+{
+    if (b->host_is_short && job_of(b)->is_offloaded) {
+        me_fit_set(me_fit_add(b, "shards on the card"),
+                   "training.enable_cpu_offload=false");
+    }
+}
+
 static void add_precision(me_fit_builder *b)
 {
     const me_torchtitan_job *j = job_of(b);
@@ -174,9 +183,9 @@ static void add_precision(me_fit_builder *b)
 }
 
 const me_fit_kind me_fit_torchtitan_kinds[] = {
-    {add_reshard, false, 0}, {add_optimizer, false, 0},
-    {add_shards, false, 0},  {add_recomputation, false, 0},
-    {add_batch, false, 0},   {add_degrees, false, 0},
-    {add_host, false, 0},    {add_precision, true, 0},
-    {NULL, false, 0},
+    {add_from_host, false, 0},     {add_reshard, false, 0},
+    {add_optimizer, false, 0},     {add_shards, false, 0},
+    {add_recomputation, false, 0}, {add_batch, false, 0},
+    {add_degrees, false, 0},       {add_host, false, 0},
+    {add_precision, true, 0},      {NULL, false, 0},
 };

@@ -29,6 +29,7 @@ struct me_fit_run {
     me_fit_bounds bounds;
     me_fit_base base;
     const me_report *base_report; /**< borrowed; on process 0 */
+    bool host_is_short;           /**< the job keeps more there than it has */
     uint64_t base_bytes;
     uint64_t excess_bytes; /**< over what there is */
     me_fit_trial *singles;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
+#include "report/node_memory.h"
 #include "run/fit_internal.h"
 
 #include <string.h>
@@ -41,7 +42,7 @@ static me_status try_singles(me_fit_run *r, me_diag *diag, bool *found_out)
         changes == NULL || r->singles == NULL ? me_fit_no_memory(diag) : ME_OK;
     status = me_transport_agree(r->transport, status, diag);
     if (status == ME_OK && changes != NULL && r->singles != NULL) {
-        me_fit_changes_propose(r->base.finished, changes);
+        me_fit_changes_propose(r->base.finished, r->host_is_short, changes);
         r->n_singles = changes->count < r->bounds.singles ? changes->count
                                                           : r->bounds.singles;
         for (int32_t i = 0; i < r->n_singles; i++) {
@@ -74,6 +75,7 @@ static me_status search(me_fit_run *r, me_diag *diag)
 /** What process 0 knows of the job as it is. */
 typedef struct facts {
     bool searches;
+    bool host_is_short;
     int32_t worst_rank;
     uint64_t worst_bytes;
     uint64_t capacity_bytes;
@@ -93,6 +95,7 @@ me_status me_fit_run_create(me_transport *transport, const me_config *job,
         const me_verdict *v = &report->verdict;
         known.searches =
             v->risk == ME_RISK_DOES_NOT_FIT || v->risk == ME_RISK_COIN_FLIP;
+        known.host_is_short = me_node_memory_is_over(&v->node);
         known.worst_rank = v->worst_rank;
         known.worst_bytes = v->worst_bytes;
         known.capacity_bytes = v->capacity_bytes;
@@ -110,6 +113,7 @@ me_status me_fit_run_create(me_transport *transport, const me_config *job,
                                 .strict = request->strict,
                                 .shows_progress = request->shows_progress,
                                 .threads = request->threads};
+        r->host_is_short = known.host_is_short;
         r->base_report = report;
         r->base_bytes = known.worst_bytes;
         r->excess_bytes = known.worst_bytes > known.capacity_bytes

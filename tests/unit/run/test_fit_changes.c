@@ -115,7 +115,7 @@ static void test_fit__two_changes_are_both_of_use(void **state)
     (void)state;
     static me_fit_changes changes; // too large for a stack
     me_config *config = launched(words, COUNT_OF(words)); // data 4
-    me_fit_changes_propose(config, &changes);
+    me_fit_changes_propose(config, false, &changes);
     const me_fit_change tensor = change_of("tensor 8", "parallel.tensor=8");
     bool is_found = false;
     for (int32_t i = 0; i < changes.count; i++) {
@@ -141,7 +141,7 @@ static void test_fit__proposes_what_the_job_lacks(void **state)
     (void)state;
     static me_fit_changes changes; // too large for a stack
     me_config *config = launched(words, COUNT_OF(words));
-    me_fit_changes_propose(config, &changes);
+    me_fit_changes_propose(config, false, &changes);
     bool has[6] = {false};
     const char *const names[6] = {"micro-batch 2",     "micro-batch 1",
                                   "no virtual stages", "tensor 2",
@@ -159,6 +159,37 @@ static void test_fit__proposes_what_the_job_lacks(void **state)
     }
     assert_false(has[5]); // as it is
     me_config_destroy(config);
+}
+
+/** Where the host has no room, what is there comes back, by halves or as a whole;
+ *  and nowhere else. */
+static void test_fit__takes_from_a_short_host(void **state)
+{
+    (void)state;
+    static me_fit_changes changes; // too large for a stack
+    static const char *const asked[][2] = {
+        {"optimizer.cpu_offload=true", "optimizer on the card"},
+        {"optimizer.cpu_offload=true", "0.5 of the optimizer on the host"},
+        {"optimizer.cpu_offload=true", "0.25 of the optimizer on the host"},
+        {"offload.fine_grained=true", "activations on the card"},
+        {"offload.num_layers=2", "activations of 1 layers on the host"},
+        {"offload.num_layers=1", "activations on the card"},
+    };
+    for (size_t i = 0; i < COUNT_OF(asked); i++) {
+        me_diag diag = {0};
+        me_config *config = launched(words, COUNT_OF(words));
+        assert_int_equal(me_config_set_assignment(config, asked[i][0], &diag),
+                         ME_OK);
+        for (int is_short = 0; is_short <= 1; is_short++) {
+            bool has = false;
+            me_fit_changes_propose(config, is_short != 0, &changes);
+            for (int32_t j = 0; j < changes.count; j++) {
+                has = has || strcmp(changes.items[j].name, asked[i][1]) == 0;
+            }
+            assert_int_equal(has, is_short);
+        }
+        me_config_destroy(config);
+    }
 }
 
 static void test_fit__pastes_flags(void **state)
@@ -283,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_fit__variants_keep_world_and_batch),
         cmocka_unit_test(test_fit__two_changes_are_both_of_use),
         cmocka_unit_test(test_fit__proposes_what_the_job_lacks),
+        cmocka_unit_test(test_fit__takes_from_a_short_host),
         cmocka_unit_test(test_fit__pastes_flags),
         cmocka_unit_test(test_fit__pastes_flags_of_torchtitan),
         cmocka_unit_test(test_fit__pastes_recomputation),
