@@ -485,10 +485,22 @@ TAIL = """\
 ## Not here
 
 Named and not modelled (`docs/not_modelled.md`): FP4, `--optimizer-cuda-graph`,
-`--moe-layer-recompute`, `--moe-paged-stash` and `--moe-expert-rank-capacity-factor`,
+`--moe-paged-stash` and `--moe-expert-rank-capacity-factor`,
 `--offload-modules fused_group_mlp`, `--recompute-modules gdn_norm_out`,
 `--reuse-grad-buf-for-mxfp8-param-ag`, `--use-nccl-ub`,
-`--megatron-fsdp-max-pool-double-buffer`, `--use-fused-weighted-squared-relu`.
+`--megatron-fsdp-max-pool-double-buffer`, `--use-fused-weighted-squared-relu`,
+`--megatron-fsdp-enable-fine-grained-param-gather`, `--delay-offload-until-cuda-graph`,
+`--tensor-parallel-num-weight-shards`, `--expert-tensor-parallel-num-weight-shards`,
+`--hybrid-context-parallel`, `--mlp-chunks-for-training`, `--mtp-detach-heads`,
+`--use-cpu-initialization`.
+
+Modelled, and for `memest compare` with a job of one's own: `--moe-layer-recompute`
+(`--recompute-modules core_attn moe`, or `moe` beside those that are named),
+`--ddp-num-buckets` (`--ddp-bucket-size` by their number), `--wgrad-deferral-limit`,
+`--min-offloaded-tensor-size`, `--microbatch-group-size-per-virtual-pipeline-stage`,
+`--account-for-embedding-in-pipeline-split`, `--account-for-loss-in-pipeline-split`,
+`--overlap-param-gather-with-optimizer-step`, and without fused kernels
+`--no-bias-gelu-fusion`, `--no-bias-dropout-fusion`, `--no-masked-softmax-fusion`.
 
 Nothing on the card by the source: `--use-torch-optimizer-for-cpu-offload`,
 `--no-pin-cpu-params` and `--enable-full-sharding-in-hsdp`, which nothing reads;
