@@ -3,7 +3,8 @@
 
 #include "base/parse.h"
 #include "base/size.h"
-#include "config/megatron/leaf_flags.h"
+#include "base/str.h"
+#include "config/megatron/leaf_arithmetic.h"
 #include "config/megatron/leaf_variables.h"
 
 #include <inttypes.h>
@@ -84,7 +85,24 @@ find_relative(const me_yaml *yaml, const me_yaml_leaf *leaf, const char *name)
     return find_whole(yaml, path);
 }
 
-/** The leaf that a name means: its whole path, or the end of one. */
+/** Of `${training.model.key}` in `training/job.yaml`: the launcher's files are
+ *  put together under their groups, of which a file by itself has none. */
+static const me_yaml_leaf *find_below_group(const me_yaml *yaml,
+                                            const char *name)
+{
+    const size_t n = strcspn(name, ".");
+    for (size_t i = 0; i < yaml->count; i++) {
+        const char *path = yaml->leaves[i].path;
+        if (strncmp(path, name, n) == 0 &&
+            (path[n] == '.' || path[n] == '\0')) {
+            return NULL; // a section of this file
+        }
+    }
+    return name[n] == '.' ? find_whole(yaml, name + n + 1) : NULL;
+}
+
+/** The leaf that a name means: its whole path, the end of one, or a path below
+ *  the group that the file lies in. */
 static const me_yaml_leaf *find(const me_yaml *yaml, const me_yaml_leaf *leaf,
                                 const char *name)
 {
@@ -97,7 +115,7 @@ static const me_yaml_leaf *find(const me_yaml *yaml, const me_yaml_leaf *leaf,
             found = &yaml->leaves[i];
         }
     }
-    return found;
+    return found != NULL ? found : find_below_group(yaml, name);
 }
 
 static const char *fail_memory(references *s)
@@ -172,11 +190,49 @@ static const char *call(references *s, const me_yaml_leaf *leaf,
     return copy != NULL ? copy : fail_memory(s);
 }
 
+/** What stands between quotes, if it does. */
+static void unquote(char *text)
+{
+    const size_t n = strlen(text);
+    if (n > 1 && (text[0] == '\'' || text[0] == '"') &&
+        text[n - 1] == text[0]) {
+        memmove(text, text + 1, n - 2);
+        text[n - 2] = '\0';
+    }
+}
+
+/** What Python's eval() makes of it, which NeMo's files register. */
+static const char *evaluate(references *s, const me_yaml_leaf *leaf,
+                            const char *argument)
+{
+    const char *value = read_value(s, leaf, argument);
+    char *text = value == NULL ? NULL : me_arena_strdup(s->arena, value);
+    me_str number = {0};
+    if (text == NULL) {
+        return value == NULL ? NULL : fail_memory(s);
+    }
+    unquote(text);
+    const bool is_number = me_leaf_evaluate(text, &number);
+    const char *copy = is_number && me_str_status(&number) == ME_OK
+                           ? me_arena_strdup(s->arena, me_str_text(&number))
+                           : NULL;
+    if (!is_number) {
+        (void)snprintf(s->why, sizeof s->why,
+                       "${eval:%.60s} is no number that memest works out",
+                       text);
+    }
+    me_str_fini(&number);
+    return copy != NULL || !is_number ? copy : fail_memory(s);
+}
+
 /** A function's value, whose name ends at a colon. */
 static const char *read_call(references *s, const me_yaml_leaf *leaf,
                              const char *inside)
 {
     const size_t n = strcspn(inside, ":");
+    if (strncmp(inside, "eval:", n + 1) == 0) {
+        return evaluate(s, leaf, inside + n + 1);
+    }
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         const char *name = functions[i].name;
         if (strlen(name) == n && strncmp(inside, name, n) == 0) {
@@ -210,28 +266,64 @@ static const char *read_inside(references *s, const me_yaml_leaf *leaf,
     return is_key ? NULL : read_call(s, leaf, inside);
 }
 
-/** @return NULL: it has no value, and s->why or s->status says more */
-static const char *read_value(references *s, const me_yaml_leaf *leaf,
-                              const char *value)
+/** What `${…}` at @p text stands for. */
+static const char *read_reference(references *s, const me_yaml_leaf *leaf,
+                                  const char *text, size_t length)
 {
-    if (strncmp(value, "${", 2) != 0) {
-        return value;
-    }
-    const size_t length = span(value + 2, "}");
-    if (s->n_read++ >= REFERENCES || value[2 + length] != '}' ||
-        value[3 + length] != '\0') {
-        return NULL;
-    }
     char *inside = me_arena_alloc(s->arena, length + 1, 1);
     if (inside == NULL) {
         return fail_memory(s);
     }
-    memcpy(inside, value + 2, length);
+    memcpy(inside, text + 2, length);
     return read_inside(s, leaf, inside);
 }
 
+/** A text with references in it, put together. */
+static const char *read_parts(references *s, const me_yaml_leaf *leaf,
+                              const char *value)
+{
+    me_str text = {0};
+    bool is_known = true;
+    for (const char *at = value; is_known && *at != '\0';) {
+        const char *next = strstr(at, "${");
+        me_str_append_n(&text, at,
+                        next == NULL ? strlen(at) : (size_t)(next - at));
+        if (next == NULL) {
+            break;
+        }
+        const size_t length = span(next + 2, "}");
+        const char *part = next[2 + length] != '}' || s->n_read++ >= REFERENCES
+                               ? NULL
+                               : read_reference(s, leaf, next, length);
+        is_known = part != NULL;
+        me_str_append(&text, is_known ? part : "");
+        at = next + 2 + length + (next[2 + length] == '}');
+    }
+    const char *copy = is_known && me_str_status(&text) == ME_OK
+                           ? me_arena_strdup(s->arena, me_str_text(&text))
+                           : NULL;
+    me_str_fini(&text);
+    return copy != NULL || !is_known ? copy : fail_memory(s);
+}
+
+/** @return NULL: it has no value, and s->why or s->status says more */
+static const char *read_value(references *s, const me_yaml_leaf *leaf,
+                              const char *value)
+{
+    const size_t length =
+        strncmp(value, "${", 2) == 0 ? span(value + 2, "}") : 0;
+    if (strstr(value, "${") == NULL) {
+        return value;
+    }
+    if (length == 0 || value[2 + length] != '}' || value[3 + length] != '\0') {
+        return read_parts(s, leaf, value);
+    }
+    return s->n_read++ >= REFERENCES ? NULL
+                                     : read_reference(s, leaf, value, length);
+}
+
 me_status me_leaf_resolve(const me_yaml *yaml, const me_yaml_leaf *leaf,
-                          me_arena *arena, const char **value_out,
+                          bool is_text, me_arena *arena, const char **value_out,
                           me_diag *diag)
 {
     references s = {.yaml = yaml, .arena = arena};
@@ -239,7 +331,7 @@ me_status me_leaf_resolve(const me_yaml *yaml, const me_yaml_leaf *leaf,
     if (s.status != ME_OK) {
         return me_fail(diag, s.status, "no memory for a value");
     }
-    if (value == NULL && !me_leaf_is_text(leaf)) {
+    if (value == NULL && !is_text) {
         return me_fail_at(
             diag, ME_ERR_CONFIG, leaf->where, leaf->line, "%.80s: %s",
             leaf->path,

@@ -16,9 +16,10 @@ enum {
     NAMES_SHOWN = 6 /**< of keys that nobody knows */
 };
 
-/** Sections of NeMo's whose keys are not the model's: logs and checkpoints. */
+/** Sections of NeMo's whose keys are not those of training: logs, checkpoints and
+ *  data that nothing is trained with. */
 static const char *const apart[] = {"exp_manager", "checkpoint_callback_params",
-                                    NULL};
+                                    "validation_ds", "test_ds", NULL};
 
 /** One reading of a job's leaves. */
 typedef struct reading {
@@ -76,12 +77,6 @@ static me_status add_value(reading *r, const me_yaml_leaf *leaf,
     return status;
 }
 
-static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
-                         const char **value_out)
-{
-    return me_leaf_resolve(r->yaml, leaf, r->arena, value_out, r->diag);
-}
-
 static bool is_quiet_of_trainer(const reading *r, const me_yaml_leaf *leaf)
 {
     return r->trainer->quiet != NULL &&
@@ -112,6 +107,46 @@ static const char *last_part(const char *value)
                    strchr(value, '/') != NULL
                ? value
                : dot + 1;
+}
+
+/** The row of @p fields for the leaf; @p value NULL: whatever it is. */
+static const me_yaml_field *find_among(const me_yaml_field *fields,
+                                       const me_yaml_leaf *leaf,
+                                       const char *value)
+{
+    for (const me_yaml_field *f = fields; f != NULL && f->key != NULL; f++) {
+        if (me_leaf_is_named(leaf, f->key) &&
+            (value == NULL || f->value == NULL ||
+             me_words_have(f->value, strlen(f->value), value))) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+/** The trainer's own row before that of all. */
+static const me_yaml_field *
+find_field(const reading *r, const me_yaml_leaf *leaf, const char *value)
+{
+    const me_yaml_field *own = find_among(r->trainer->fields, leaf, value);
+    return own != NULL ? own : find_among(me_yaml_fields, leaf, value);
+}
+
+/** Does the leaf stand for a flag that takes any text, such as a path? */
+static bool is_text(const reading *r, const me_yaml_leaf *leaf)
+{
+    const me_yaml_field *field = find_field(r, leaf, NULL);
+    me_flag flag = {.values = NULL};
+    return me_leaf_is_text(leaf) ||
+           (field != NULL && me_leaf_flag_find(field->flags, &flag) &&
+            flag.values != NULL && flag.values[0] == 's');
+}
+
+static me_status resolve(const reading *r, const me_yaml_leaf *leaf,
+                         const char **value_out)
+{
+    return me_leaf_resolve(r->yaml, leaf, is_text(r, leaf), r->arena, value_out,
+                           r->diag);
 }
 
 /** A list as one value, as the flags take it. */
@@ -195,29 +230,6 @@ static void keep_unknown(reading *r, const me_yaml_leaf *leaf)
         return;
     }
     tell_unknown(r, leaf, NULL);
-}
-
-/** The row of @p fields for the leaf; @p value NULL: whatever it is. */
-static const me_yaml_field *find_among(const me_yaml_field *fields,
-                                       const me_yaml_leaf *leaf,
-                                       const char *value)
-{
-    for (const me_yaml_field *f = fields; f != NULL && f->key != NULL; f++) {
-        if (me_leaf_is_named(leaf, f->key) &&
-            (value == NULL || f->value == NULL ||
-             me_words_have(f->value, strlen(f->value), value))) {
-            return f;
-        }
-    }
-    return NULL;
-}
-
-/** The trainer's own row before that of all. */
-static const me_yaml_field *
-find_field(const reading *r, const me_yaml_leaf *leaf, const char *value)
-{
-    const me_yaml_field *own = find_among(r->trainer->fields, leaf, value);
-    return own != NULL ? own : find_among(me_yaml_fields, leaf, value);
 }
 
 /** Does the job depend on the key's value? */
@@ -323,13 +335,16 @@ static me_status take(reading *r, const me_yaml_leaf *leaf)
     if (me_leaf_has_part(leaf->path, apart)) {
         return take_apart(r, leaf);
     }
-    if (!leaf->is_list && (matters(r, leaf) || leaf->values[0][0] != '$')) {
+    if (!leaf->is_list &&
+        (matters(r, leaf) || strstr(leaf->values[0], "${") == NULL)) {
         const me_status status = resolve(r, leaf, &value);
         if (status != ME_OK) {
             return status;
         }
     } else if (!leaf->is_list) {
-        keep_unknown(r, leaf);
+        if (find_field(r, leaf, NULL) == NULL) {
+            keep_unknown(r, leaf); // a field that does not matter is known
+        }
         return ME_OK;
     }
     if (me_yaml_bool(leaf, &is_true)) {

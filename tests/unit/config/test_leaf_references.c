@@ -38,7 +38,36 @@ static const struct {
     {"${multiply:1.5,2}", NULL, "makes no whole number"},
     {"${multiply:4,${.no_such}}", NULL, "makes no whole number"},
     {"${mystery:4,2}", NULL, "${mystery:...} is a function that memest"},
-    {"${multiply:4,${eval:'2*2'}}", NULL, "${eval:...} is a function"},
+    {"${multiply:4,${eval:'2*2'}}", "16", NULL},
+    {"${eval:'int(8/3*${.hidden})'}", "341", NULL},
+    {"${eval:\\\"4*${model.heads}*${top}\\\"}", "112", NULL},
+    {"${eval:8 // 3 + 7 % 4 - 2 ** 3}", "-3", NULL},
+    {"${eval:'-7 // 2 + -7 % 3'}", "-2", NULL}, /* -4 and 2 */
+    {"${eval:'-2 ** 2 ** 1'}", "-4", NULL},
+    {"${eval:'2 ** -1'}", "0.5", NULL},
+    {"${eval:'(1 + 2) * (3 - 1) / 2'}", "3.0", NULL},
+    {"${eval:'1 / 3'}", "0.3333333333333333", NULL},
+    {"${eval:'1e-5 * 2'}", "2e-05", NULL},
+    {"${eval:'round(2.5) + round(3.5)'}", "6", NULL}, /* half to even */
+    {"${eval:'max(1, min(9, 7.5), 2) + abs(-1)'}", "8.5", NULL},
+    {"${eval:'float(2)'}", "2.0", NULL},
+    {"${eval:'9007199254740992 * 2'}", NULL, "no number that memest works"},
+    {"${eval:'1 / 0'}", NULL, "no number that memest works out"},
+    {"${eval:'1 // 0'}", NULL, "no number that memest works out"},
+    {"${eval:'1 if 2 else 3'}", NULL, "no number that memest works out"},
+    {"${eval:'open(1)'}", NULL, "no number that memest works out"},
+    {"${eval:'max(1)'}", NULL, "no number that memest works out"},
+    {"${eval:'(1'}", NULL, "no number that memest works out"},
+    {"${eval:''}", NULL, "no number that memest works out"},
+    {"${eval:'2*${.no_such}'}", NULL, "refers to nothing"},
+    {"4${.heads}/x${..top}", "44/x7", NULL},
+    {"${.heads}${.heads}", "44", NULL},
+    {"a ${.no_such}", NULL, "refers to nothing"},
+    {"a ${.heads", NULL, "refers to nothing"},
+    {"${training.model.hidden}", "128", NULL}, /* of training/job.yaml */
+    {"${training.top}", "7", NULL},
+    {"${training.no_such}", NULL, "refers to nothing"},
+    {"${model.top}", NULL, "refers to nothing"}, /* its own section */
     {"${.no_such}", NULL, "refers to nothing"},
     {"${.top}", NULL, "refers to nothing"},
     {"${.width}", NULL, "refers to nothing"}, /* itself */
@@ -46,8 +75,10 @@ static const struct {
     {"${.hidden", NULL, "refers to nothing"},
 };
 
+static const char nothing[] = "${.no_such}/llama/${top}.model";
+
 /** Read @p written as a key of the section `model`. */
-static me_status resolve(const char *written, me_arena *arena,
+static me_status resolve(const char *written, bool is_text, me_arena *arena,
                          const char **value_out, me_diag *diag)
 {
     char text[512];
@@ -59,7 +90,7 @@ static me_status resolve(const char *written, me_arena *arena,
         written);
     assert_int_equal(me_yaml_parse("job", text, (size_t)n, arena, diag, &yaml),
                      ME_OK);
-    return me_leaf_resolve(&yaml, &yaml.leaves[yaml.count - 1], arena,
+    return me_leaf_resolve(&yaml, &yaml.leaves[yaml.count - 1], is_text, arena,
                            value_out, diag);
 }
 
@@ -72,7 +103,7 @@ static void test_leaf_resolve__cases(void **state)
         me_arena *arena = me_arena_create(64 << 20, "test");
         assert_non_null(arena);
         const me_status status =
-            resolve(cases[i].written, arena, &value, &diag);
+            resolve(cases[i].written, false, arena, &value, &diag);
         const bool is_right =
             cases[i].value == NULL
                 ? status == ME_ERR_CONFIG &&
@@ -85,10 +116,24 @@ static void test_leaf_resolve__cases(void **state)
     }
 }
 
+/* A path whose folder the launcher knows alone stays what it is. */
+static void test_leaf_resolve__texts(void **state)
+{
+    (void)state;
+    me_diag diag = {.status = ME_OK};
+    const char *value = "";
+    me_arena *arena = me_arena_create(64 << 20, "test");
+    assert_non_null(arena);
+    assert_int_equal(resolve(nothing, true, arena, &value, &diag), ME_OK);
+    assert_string_equal(value, nothing);
+    me_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leaf_resolve__cases),
+        cmocka_unit_test(test_leaf_resolve__texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
