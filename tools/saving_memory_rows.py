@@ -105,6 +105,7 @@ BLOCKWISE = ("`--fp8-format hybrid --fp8-recipe blockwise`",
              "train.fp8=hybrid;train.fp8_recipe=blockwise")
 MFSDP = ("PP1 `--use-megatron-fsdp`",
          "{alone};parallel.megatron_fsdp=true;train.gradient_accumulation_fusion=false")
+UNCLIPPED = and_more(MFSDP, ("`--clip-grad 0`", "optimizer.clip_grad=0"))
 FSDP2 = ("PP1 `--use-torch-fsdp2`",
          of("L", "{alone};parallel.torch_fsdp2=true;optimizer.distributed=false;"
             "train.gradient_accumulation_fusion=false"))
@@ -149,9 +150,9 @@ SHARDS_MORE = Group(
             "parallel.suggested_communication_unit_size=200000000",
             "fewer layers gathered ahead; the default is a billion elements", MFSDP),
         Row("`--megatron-fsdp-main-params-dtype auto`", "parallel.fsdp_main_params_dtype=auto",
-            "the optimizer steps bf16 parameters: losses come out otherwise", MFSDP),
+            "the optimizer steps bf16 parameters: losses come out otherwise", UNCLIPPED),
         Row("`--megatron-fsdp-main-params-dtype bf16`", "parallel.fsdp_main_params_dtype=bf16",
-            "likewise, in a buffer of its own", MFSDP),
+            "likewise, in a buffer of its own", UNCLIPPED),
         Row("`--megatron-fsdp-main-grads-dtype fp32`",
             "parallel.fsdp_main_grads_dtype=fp32", "sums of many micro-batches", MFSDP),
         Row("`--megatron-fsdp-grad-comm-dtype bf16`",

@@ -245,6 +245,16 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
             "impl.transformer = transformer_engine, whose modules "
             "end at an input of another type than their parameters'");
     }
+    if (config->model.fp32_residual_connection &&
+        config->model.normalization == ME_NORMALIZATION_RMS_NORM) {
+        return me_fail(
+            diag, ME_ERR_CONFIG,
+            "model.fp32_residual_connection = true "
+            "(--fp32-residual-connection) does not go with "
+            "model.normalization = RMSNorm and impl.transformer = local: "
+            "PyTorch's norm gives float32, at which Megatron-LM's first linear "
+            "layer ends");
+    }
     if (config->impl.core_attention != ME_CORE_ATTENTION_SDPA_FLASH) {
         return ME_OK;
     }

@@ -95,6 +95,26 @@ static me_status check_megatron_fsdp(const me_config *config, me_diag *diag)
                  megatron_fsdp, diag);
 }
 
+/** clip_grad_by_total_norm_fp32() takes float32 gradients alone, and those that the
+ *  optimizer is given are of the main parameters' type (update_main_grads()). */
+static me_status check_clipping(const me_config *config, me_diag *diag)
+{
+    const me_parallel_config *p = &config->parallel;
+    const me_dtype dtype = p->fsdp_main_params_dtype < 0
+                               ? config->train.params_dtype
+                               : (me_dtype)p->fsdp_main_params_dtype;
+    const need needs[] = {
+        {p->megatron_fsdp && dtype != ME_DTYPE_FLOAT32 &&
+             config->optimizer.clip_grad > 0,
+         "with parallel.fsdp_main_params_dtype other than fp32 "
+         "(--megatron-fsdp-main-params-dtype) needs optimizer.clip_grad = 0 "
+         "(--clip-grad 0): Megatron-LM stops where it clips gradients that are "
+         "not float32"},
+    };
+    return check(needs, sizeof needs / sizeof needs[0], ME_ERR_CONFIG,
+                 megatron_fsdp, diag);
+}
+
 /** What FullyShardedDataParallel (mcore_fsdp_adapter.py) asserts of two
  *  micro-batches in turns. */
 static me_status check_turns(const me_config *config, me_diag *diag)
@@ -140,5 +160,6 @@ static me_status check_modelled(const me_config *config, me_diag *diag)
 }
 
 me_rule *const me_sharding_rules[] = {
-    check_fsdp2, check_megatron_fsdp, check_turns, check_modelled, NULL,
+    check_fsdp2,    check_megatron_fsdp, check_turns,
+    check_modelled, check_clipping,      NULL,
 };

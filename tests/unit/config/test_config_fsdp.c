@@ -45,6 +45,14 @@ static const char *const cases[][2] = {
     {MEGATRON_FSDP "parallel.fsdp_main_params_dtype=auto "
                    "parallel.fsdp_main_grads_dtype=fp32",
      "needs gradients of the parameters' type"},
+    {MEGATRON_FSDP "parallel.fsdp_main_params_dtype=auto",
+     "needs optimizer.clip_grad = 0 (--clip-grad 0): Megatron-LM stops"},
+    {MEGATRON_FSDP "parallel.fsdp_main_params_dtype=bf16",
+     "needs optimizer.clip_grad = 0 (--clip-grad 0): Megatron-LM stops"},
+    {MEGATRON_FSDP "parallel.fsdp_main_params_dtype=bf16 "
+                   "optimizer.clip_grad=0",
+     ""},
+    {MEGATRON_FSDP "parallel.fsdp_main_params_dtype=fp32", ""},
     {MEGATRON_FSDP "parallel.world_size=4 "
                    "optimizer.num_distributed_optimizer_instances=2 "
                    "parallel.outer_sharding_strategy=optim",

@@ -47,6 +47,9 @@ static const struct {
      TURNS FSDP SHARDED
      "--cuda-graph-impl transformer_engine --cuda-graph-modules attn",
      "", "needs train.cuda_graph_impl = none or full_iteration"},
+    {"core/optimizer/clip_grads.py:174",
+     FSDP "--megatron-fsdp-main-params-dtype auto", "",
+     "needs optimizer.clip_grad = 0 (--clip-grad 0)"},
     {"core/optimizer/optimizer_config.py:424",
      REUSED "--overlap-grad-reduce --overlap-param-gather --ckpt-format torch "
             "--overlap-param-gather-with-optimizer-step "
@@ -55,6 +58,10 @@ static const struct {
      "",
      "--reuse-grad-buf-for-mxfp8-param-ag and "
      "--overlap-param-gather-with-optimizer-step exclude each other"},
+    {"core/tensor_parallel/layers.py:576",
+     "--transformer-impl local --fp32-residual-connection --normalization "
+     "RMSNorm --no-persist-layer-norm",
+     "", "does not go with model.normalization = RMSNorm and"},
     {"core/parallel_state.py:785",
      "--use-sharp --sharp-enabled-group dp_replica", "",
      "--sharp-enabled-group dp_replica beside --use-sharp needs "
@@ -107,6 +114,7 @@ static const struct {
     {"--ddp-average-in-collective --use-distributed-optimizer", ""},
     {FSDP "--calculate-per-token-loss --ddp-average-in-collective", ""},
     {"--calculate-per-token-loss --ddp-average-in-collective --skip-train", ""},
+    {FSDP "--megatron-fsdp-main-params-dtype auto --clip-grad 0", ""},
     {TURNS FSDP SHARDED, ""},
     {EXPERTS FSDP SHARDED "--fsdp-double-buffer", ""},
     {"--use-sharp --sharp-enabled-group dp", ""},
