@@ -8,11 +8,22 @@
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
 
+void me_scatter_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                         me_tensor **gx)
+{
+    me_gradient_scattered_backward(e, node, gy, gx);
+    if (me_is_deterministic(e)) {
+        me_tensor *rows = me_arange(e, me_dim(gx[0], 0));
+        me_index_put_pairs(e, me_numel(node->saved[0]), me_numel(gx[0]), true);
+        me_drop(e, rows);
+    }
+}
+
 static const me_op topk_gradient = {"TopkBackward0",
                                     .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op topk_op = ME_OP(
-    "topk", NULL, ME_COST(INDEX, 0, 1, 0), "TopkBackward0",
-    .backward = me_gradient_scattered_backward, .gradient = &topk_gradient);
+static const me_op topk_op =
+    ME_OP("topk", NULL, ME_COST(INDEX, 0, 1, 0), "TopkBackward0",
+          .backward = me_scatter_backward, .gradient = &topk_gradient);
 
 /** The largest of @p x, of @p shape as its indices. */
 static me_tensor *topk_to(me_engine *e, me_tensor *x, me_shape shape,
@@ -83,12 +94,31 @@ me_tensor *me_scatter_flags_as(me_engine *e, const me_tensor *x)
     return then(e, "bool", y, ME_DTYPE_BOOL);
 }
 
+/** `y.index_add_(0, index, x)` beside its result, deterministic: a multiple of
+ *  @p x, put where sorted indices say. */
+static void add_in_order(me_engine *e, const me_tensor *x, uint64_t indices,
+                         uint64_t rows)
+{
+    me_tensor *multiple = me_pointwise(e, "mul", x, (me_dtype)x->dtype);
+    me_index_put_rows(e, indices, rows);
+    me_drop(e, multiple);
+}
+
+/** index_select_backward(): index_add_() to zeros. */
+static void index_select_backward(me_engine *e, me_node *node,
+                                  me_tensor *const *gy, me_tensor **gx)
+{
+    me_gradient_scattered_backward(e, node, gy, gx);
+    if (me_is_deterministic(e)) {
+        add_in_order(e, gy[0], me_numel(node->saved[0]), me_dim(gx[0], 0));
+    }
+}
+
 static const me_op index_select_gradient = {"IndexSelectBackward0",
                                             .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op index_select_op =
-    ME_OP("index_select", NULL, ME_COST(INDEX, 0, 0, 2), "IndexSelectBackward0",
-          .backward = me_gradient_scattered_backward,
-          .gradient = &index_select_gradient);
+static const me_op index_select_op = ME_OP(
+    "index_select", NULL, ME_COST(INDEX, 0, 0, 2), "IndexSelectBackward0",
+    .backward = index_select_backward, .gradient = &index_select_gradient);
 
 /** @p x with other rows, which are read and written. */
 static me_tensor *with_rows(me_engine *e, const me_op *op, const me_tensor *x,
@@ -182,6 +212,65 @@ me_tensor *me_scatter_add_rows(me_engine *e, me_tensor *x, me_tensor *index,
     me_save(e, node, 0, index);
     me_tensor *y = with_rows(e, &zeros_kernel, x, rows);
     me_launch_kernel(e, ME_KERNEL_INDEX, me_numel(x), 3 * me_bytes(x));
+    return me_output(e, node, y);
+}
+
+enum {
+    INDEX_ADD_SAVED_INDEX,
+    INDEX_ADD_SAVED_SOURCE
+};
+
+static void index_add_backward(me_engine *e, me_node *node,
+                               me_tensor *const *gy, me_tensor **gx)
+{
+    gx[0] = with_rows(e, &index_select_op, gy[0],
+                      me_numel(node->saved[INDEX_ADD_SAVED_INDEX]));
+    me_fill_resized(e, me_dtype_bytes((me_dtype)gy[0]->dtype));
+}
+
+static const me_op index_add_op = {.node = "IndexAddBackward0",
+                                   .backward = index_add_backward};
+
+me_tensor *me_index_add_rows(me_engine *e, me_tensor *y, me_tensor *index,
+                             me_tensor *x)
+{
+    me_node *node = me_record1(e, &index_add_op, x);
+    me_save(e, node, INDEX_ADD_SAVED_INDEX, index);
+    me_save(e, node, INDEX_ADD_SAVED_SOURCE, x); // of which expand_as() asks
+    add_in_order(e, x, me_numel(index), me_dim(y, 0));
+    me_launch_kernel(e, ME_KERNEL_INDEX, me_numel(x), 3 * me_bytes(x));
+    return me_output(e, node, y);
+}
+
+enum {
+    INDEX_PUT_SAVED_COLUMNS,
+    INDEX_PUT_SAVED_ROWS
+};
+
+/** `grad.index((rows, columns))`: the rows' numbers are copied for each column, so
+ *  that both have the same strides. */
+static void index_put_backward(me_engine *e, me_node *node,
+                               me_tensor *const *gy, me_tensor **gx)
+{
+    const me_tensor *columns = node->saved[INDEX_PUT_SAVED_COLUMNS];
+    me_tensor *rows = me_pointwise(e, "contiguous", columns, ME_DTYPE_INT64);
+    gx[0] = me_kernel(e, &index_op, ME_TENSORS(gy[0]), (me_dtype)gy[0]->dtype,
+                      columns->shape);
+    me_drop(e, rows);
+}
+
+static const me_op index_put_op = {.node = "IndexPutBackward0",
+                                   .backward = index_put_backward};
+
+me_tensor *me_index_put(me_engine *e, me_tensor *y, me_tensor *rows,
+                        me_tensor *columns, me_tensor *values)
+{
+    me_node *node = me_record1(e, &index_put_op, values);
+    me_save(e, node, INDEX_PUT_SAVED_COLUMNS, columns);
+    me_save(e, node, INDEX_PUT_SAVED_ROWS, rows);
+    me_index_put_pairs(e, me_numel(columns), me_numel(y), true);
+    me_launch_kernel(e, ME_KERNEL_INDEX, me_numel(values),
+                     3 * me_bytes(values));
     return me_output(e, node, y);
 }
 

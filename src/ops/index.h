@@ -9,7 +9,13 @@
 #ifndef MEMEST_OPS_INDEX_H
 #define MEMEST_OPS_INDEX_H
 
-#include "tensor/tensor.h"
+#include "tensor/autograd.h"
+
+/** A backward: zeros into which what arrives is scattered along the last of two
+ *  dimensions, by the indices that were saved first. Where operations are
+ *  deterministic it is put at pairs of indices (_scatter_via_index_put()). */
+void me_scatter_backward(me_engine *e, me_node *node, me_tensor *const *gy,
+                         me_tensor **gx);
 
 /** `torch.topk(x, k, dim=-1)`: (…, m) to values (…, k) and indices (…, k)
  *  int64, which it saves. */
@@ -19,6 +25,12 @@ me_tensor *me_topk(me_engine *e, me_tensor *x, uint64_t k,
 /** `torch.topk(x, k, dim=0)`: (n, m) to values (k, m) and indices. */
 me_tensor *me_topk_rows(me_engine *e, me_tensor *x, uint64_t k,
                         me_tensor **indices_out);
+
+/** `y.index_put_((rows[:, None], columns), values)` where operations are
+ *  deterministic: @p y itself, a result from now on; (n) and (n, k) to (n, m).
+ *  Saves both indices. */
+me_tensor *me_index_put(me_engine *e, me_tensor *y, me_tensor *rows,
+                        me_tensor *columns, me_tensor *values);
 
 /** `torch.zeros_like(x).scatter(1, index, values)`: (n, m), of the dtype of @p
  *  x; saves the indices. */
@@ -52,6 +64,12 @@ me_tensor *me_index_rows(me_engine *e, me_tensor *weight, me_tensor *indices);
  *  @p rows rows; saves the indices. */
 me_tensor *me_scatter_add_rows(me_engine *e, me_tensor *x, me_tensor *index,
                                uint64_t rows);
+
+/** `y.index_add_(0, index, x)` where operations are deterministic: @p y itself, a
+ *  result from now on. Saves the indices and @p x, of whose rows a multiple is
+ *  made (index_add_cuda_impl()). */
+me_tensor *me_index_add_rows(me_engine *e, me_tensor *y, me_tensor *index,
+                             me_tensor *x);
 
 /** `x.masked_select(mask)`: @p selected elements, one dimension; saves mask and
  *  @p x. */

@@ -2,6 +2,7 @@
 #include "ops/scores.h"
 
 #include "ops/elementwise.h"
+#include "ops/index.h"
 #include "ops/reduce.h"
 #include "tensor/autograd.h"
 
@@ -137,9 +138,9 @@ me_tensor *me_div_number(me_engine *e, me_tensor *a)
 
 static const me_op gather_gradient = {"GatherBackward0",
                                       .cost = ME_COST(INDEX, 0, 2, 1)};
-static const me_op gather_op = ME_OP(
-    "gather", NULL, ME_COST(INDEX, 0, 0, 2), "GatherBackward0",
-    .backward = me_gradient_scattered_backward, .gradient = &gather_gradient);
+static const me_op gather_op =
+    ME_OP("gather", NULL, ME_COST(INDEX, 0, 0, 2), "GatherBackward0",
+          .backward = me_scatter_backward, .gradient = &gather_gradient);
 
 me_tensor *me_gather(me_engine *e, me_tensor *x, me_tensor *index)
 {

@@ -50,6 +50,13 @@ static me_tensor *indices(me_engine *e, const char *op, uint64_t count)
     return me_empty(e, op, ME_DTYPE_INT64, ME_SHAPE(count));
 }
 
+me_tensor *me_arange(me_engine *e, uint64_t n)
+{
+    me_tensor *numbers = indices(e, "arange", n);
+    me_fill_resized(e, 8);
+    return numbers;
+}
+
 me_tensor *me_argsort(me_engine *e, const me_tensor *x)
 {
     const uint64_t n = me_numel(x);
@@ -57,10 +64,9 @@ me_tensor *me_argsort(me_engine *e, const me_tensor *x)
     me_tensor *values = me_empty(e, "sort", (me_dtype)x->dtype, ME_SHAPE(n));
     me_tensor *positions = indices(e, "sort", n);
     if (n <= SMALL_SORT) {
-        me_drop(e, indices(e, "arange", n));
+        me_drop(e, me_arange(e, n));
     } else {
         me_tensor *range = indices(e, "arange", n);
-        me_fill_resized(e, 8);
         me_temporary(e, "cub.sort",
                      me_radix_sort_bytes(
                          &(me_radix_sort){n, 8 * key_bytes, key_bytes, false}));
@@ -115,7 +121,7 @@ me_tensor *me_argsort_rows(me_engine *e, const me_tensor *x)
     me_tensor *values = me_empty(e, "sort", ME_DTYPE_UINT8, x->shape);
     me_tensor *positions = me_empty(e, "sort", ME_DTYPE_INT64, x->shape);
     if (columns <= SMALL_SORT) {
-        me_drop(e, indices(e, "arange", columns));
+        me_drop(e, me_arange(e, columns));
     } else {
         sort_rows(e, n, n / columns);
     }
@@ -140,8 +146,7 @@ static void sort_linear(me_engine *e, uint64_t n, uint64_t range)
 {
     me_tensor *sorted = indices(e, "index_put.sorted", n);
     me_tensor *original = indices(e, "index_put.positions", n);
-    me_tensor *positions = indices(e, "arange", n);
-    me_fill_resized(e, 8);
+    me_tensor *positions = me_arange(e, n);
     const me_radix_sort sort = {n, range > 1 ? bits_of(range - 1) : 1, 8,
                                 false};
     me_temporary(e, "cub.sort",
@@ -165,11 +170,15 @@ void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range,
     me_drop(e, linear);
 }
 
-/** `_assert_async(index.max() < size)`, and of the least: a maximum, and a flag. */
-static void check_index(me_engine *e, uint64_t n)
+/** `_assert_async(index.max() < size)`, and of the least: a maximum, and a flag.
+ *  Of what is not dense a copy is read. */
+static void check_index(me_engine *e, uint64_t n, bool is_dense)
 {
     for (int i = 0; i < 2; i++) {
         me_tensor *bound = indices(e, "max", 1);
+        if (!is_dense) {
+            me_drop(e, indices(e, "contiguous", n));
+        }
         me_reduce(e, &(me_reduction){
                          .inputs = n,
                          .outputs = 1,
@@ -181,11 +190,18 @@ static void check_index(me_engine *e, uint64_t n)
     }
 }
 
-void me_index_put_pairs(me_engine *e, uint64_t n, uint64_t range)
+void me_index_put_rows(me_engine *e, uint64_t n, uint64_t range)
 {
-    check_index(e, n);
+    check_index(e, n, true);
+    me_index_accumulate(e, n, range, NULL);
+}
+
+void me_index_put_pairs(me_engine *e, uint64_t n, uint64_t range,
+                        bool has_spread_rows)
+{
+    check_index(e, n, !has_spread_rows);
     me_tensor *linear = linear_index(e, n);
-    check_index(e, n);
+    check_index(e, n, true);
     me_drop(e, linear_index(e, n)); // added in place
     sort_linear(e, n, range);
     me_drop(e, linear);

@@ -28,6 +28,9 @@ typedef struct me_radix_sort {
  */
 uint64_t me_radix_sort_bytes(const me_radix_sort *sort);
 
+/** `torch.arange(n)`: int64 (n), off the tape. */
+me_tensor *me_arange(me_engine *e, uint64_t n);
+
 /** `x.argsort(descending=True)` of one-dimensional flags or float32 (n):
  *  positions (n) int64. */
 me_tensor *me_argsort(me_engine *e, const me_tensor *x);
@@ -46,15 +49,21 @@ me_tensor *me_argsort_rows(me_engine *e, const me_tensor *x);
 void me_index_accumulate(me_engine *e, uint64_t n, uint64_t range,
                          const me_tensor *values);
 
+/** As me_index_accumulate() of values without holes, of indices that are checked
+ *  before. */
+void me_index_put_rows(me_engine *e, uint64_t n, uint64_t range);
+
 /**
  * What `x[rows, columns] = values` takes where operations are deterministic
  * (index_put_with_sort_kernel()): both indices are checked, made linear and
  * sorted.
  *
- * @param n      pairs of indices
- * @param range  elements of x
+ * @param n                pairs of indices
+ * @param range            elements of x
+ * @param has_spread_rows  each row's number stands for several pairs
  */
-void me_index_put_pairs(me_engine *e, uint64_t n, uint64_t range);
+void me_index_put_pairs(me_engine *e, uint64_t n, uint64_t range,
+                        bool has_spread_rows);
 
 /** What the selection of @p selected of @p n elements by a mask takes
  *  (masked_select by way of nonzero): indices, dropped by the caller. @p selected

@@ -67,13 +67,11 @@ static bool has_narrow_values(const me_config *config)
            config->model.v_head_dim != config->model.query_head_size;
 }
 
-/** Experts are combined by index_add() then, and flash attention sums its
- * gradients in another way. */
+/** PyTorch's flash attention sums its gradients in another way then. */
 static bool has_other_determinism(const me_config *config)
 {
     return config->train.deterministic_mode &&
-           (config->moe.num_experts > 0 ||
-            config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH);
+           config->impl.core_attention == ME_CORE_ATTENTION_SDPA_FLASH;
 }
 
 static bool has_fp8_experts(const me_config *config)
@@ -268,8 +266,7 @@ static const struct {
     {"train.torch_compile", NULL, has_open_geglu,
      "geglu of single operations; compiled is estimated", ME_HIGHER(SOME)},
     {"train.deterministic_mode", "--deterministic-mode", has_other_determinism,
-     "deterministic kernels of experts and of flash attention; others are "
-     "estimated",
+     "deterministic kernels of PyTorch's flash attention; others are estimated",
      ME_EITHER(SOME)},
     {"train.cross_entropy_fusion_impl", "--cross-entropy-fusion-impl",
      has_local_cross_entropy,

@@ -49,7 +49,7 @@ static me_tensor *gradient_in_place(me_engine *e, const me_node *node,
     me_drop(e, ones);
     me_tensor *picked = me_pointwise(e, "index", gy, ME_DTYPE_FLOAT32);
     if (me_is_deterministic(e)) {
-        me_index_put_pairs(e, me_numel(gy), me_numel(gradient));
+        me_index_put_pairs(e, me_numel(gy), me_numel(gradient), false);
     }
     me_drop(e, picked);
     me_drop(e, range);

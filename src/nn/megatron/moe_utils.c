@@ -5,6 +5,7 @@
 #include "ops/index.h"
 #include "ops/sort.h"
 #include "ops/view.h"
+#include "tensor/launch.h"
 
 /** `x.T.contiguous().view(-1)`: one name. */
 static me_tensor *transposed_flat(me_engine *e, me_tensor *x)
@@ -38,7 +39,16 @@ me_permuted me_permute_tokens(me_engine *e, me_tensor *tokens, me_tensor *map,
 me_tensor *me_unpermute(me_engine *e, me_tensor *rows, me_tensor *row_numbers,
                         uint64_t n_tokens)
 {
-    return me_scatter_add_rows(e, rows, row_numbers, n_tokens);
+    if (!me_is_deterministic(e)) {
+        return me_scatter_add_rows(e, rows, row_numbers, n_tokens);
+    }
+    const me_shape shape = ME_SHAPE(n_tokens, me_dim(rows, -1));
+    const me_dtype dtype = (me_dtype)rows->dtype;
+    me_tensor *unused = me_empty(e, "zeros", dtype, shape); // of either way
+    me_tensor *tokens = me_empty(e, "zeros", dtype, shape);
+    me_launch_kernel(e, ME_KERNEL_INDEX, 0, 2 * me_bytes(tokens));
+    me_drop(e, unused);
+    return me_index_add_rows(e, tokens, row_numbers, rows);
 }
 
 void me_pad_routing_map(me_engine *e, const me_tensor *map)

@@ -5,6 +5,7 @@
 #include "ops/reduce.h"
 #include "ops/scores.h"
 #include "ops/softmax.h"
+#include "ops/sort.h"
 #include "ops/view.h"
 #include "tensor/autograd.h"
 #include "tensor/launch.h"
@@ -244,6 +245,33 @@ static me_tensor *sinkhorn_load_balancing(const me_nn *nn, me_tensor *logits,
     return scores;
 }
 
+/** Weights (T, E) of those chosen, (T, K), and which they are. */
+static me_tensor *scattered(me_engine *e, me_tensor *logits, me_tensor *indices,
+                            me_tensor *probs, me_tensor **map_out)
+{
+    me_tensor *weights = me_scatter_into_zeros(e, logits, indices, probs);
+    *map_out = me_scatter_flags(e, logits);
+    return weights;
+}
+
+/** The same where operations are deterministic. */
+static me_tensor *put_in_order(me_engine *e, me_tensor *logits,
+                               me_tensor *indices, me_tensor *probs,
+                               me_tensor **map_out)
+{
+    const me_dtype dtype = (me_dtype)logits->dtype;
+    me_tensor *weights = me_pointwise(e, "zeros_like", logits, dtype);
+    me_tensor *rows = me_arange(e, me_dim(logits, 0));
+    weights = me_index_put(e, weights, rows, indices, probs);
+    me_tensor *map = me_pointwise(e, "zeros_like", logits, dtype);
+    me_tensor *ones = me_pointwise(e, "ones_like", probs, dtype);
+    me_index_put_pairs(e, me_numel(indices), me_numel(map), true);
+    me_drop(e, ones);
+    *map_out = me_pointwise(e, "bool", map, ME_DTYPE_BOOL);
+    me_drop(e, map);
+    return weights;
+}
+
 me_tensor *me_router_topk(const me_router *router, me_tensor *logits,
                           me_tensor **map_out)
 {
@@ -266,10 +294,10 @@ me_tensor *me_router_topk(const me_router *router, me_tensor *logits,
         probs = me_rebind(e, probs, me_mul_number(e, probs));
     }
     probs = me_rebind(e, probs, me_cast(e, probs, dtype)); // (T, K)
-    me_tensor *weights = me_scatter_into_zeros(e, logits, indices, probs);
-    me_tensor *map = me_scatter_flags(e, logits);
-    me_leave_with(e, frame, 2, (me_tensor *[]){weights, map});
-    *map_out = map;
+    me_tensor *weights = me_is_deterministic(e)
+                             ? put_in_order(e, logits, indices, probs, map_out)
+                             : scattered(e, logits, indices, probs, map_out);
+    me_leave_with(e, frame, 2, (me_tensor *[]){weights, *map_out});
     return weights;
 }
 

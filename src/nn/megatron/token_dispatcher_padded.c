@@ -49,7 +49,7 @@ static me_permuted permute(me_engine *e, me_tensor *tokens, me_tensor *map,
     me_tensor *bytes = NULL;
     p.row_numbers = first_tokens(e, map, capacity, &bytes); // (C·E)
     me_tensor *flat = transposed_flat(e, probs);            // (E·T)
-    me_empty(e, "arange", ME_DTYPE_INT64, ME_SHAPE(experts));
+    me_arange(e, experts);
     me_tensor *begins = me_empty(e, "mul", ME_DTYPE_INT64, ME_SHAPE(experts));
     me_tensor *places =
         me_empty(e, "add", ME_DTYPE_INT64, p.row_numbers->shape);

@@ -82,7 +82,7 @@ static void test_sort__deterministic_pairs(void **state)
     me_test_events *events = *state;
     me_deterministic_set(events->e, true);
     const me_frame frame = me_enter(events->e);
-    me_index_put_pairs(events->e, 8, 16);
+    me_index_put_pairs(events->e, 8, 16, false);
     EXPECT_EVENTS(events, "+8 +1 -1 -8 +8 +1 -1 -8 +64 +64 -64 "
                           "+8 +1 -1 -8 +8 +1 -1 -8 +64 +64 -64 -64 "
                           "+64 +64 +64 +8 -8 +1 -1 -64 -64 -64 -64");
