@@ -131,19 +131,17 @@ Assumed:
 What is kept is the published number, but for remainders of blocks that fell to other requests
 (up to 9 MiB), in all tests that are not named below, so what is off in them is routing: a peak
 is that of the last rank's worst iteration, of up to a hundred (thousands in the Mixtral and
-DeepSeek-V3 tests), and routers of 50 iterations are hardly trained. The tests of one model show
-it: `…frozen_resume…8experts2parallel…`, which begin with a trained router, are within 0.4 %,
-those that begin anew are 2 to 3 % low at their first iteration already, and 1.1 to 1.5 times
-the balanced tokens (`moe.imbalance`) give both of their numbers. The others above 3 % are the
-same:
+DeepSeek-V3 tests), and routers of 50 iterations are hardly trained. Those above 1.6 % are
 
-- `memory_speed` logs 57.80 GB in its second iteration, 1.7 % more than memest says, and 60.11
-  GB from its 39th on;
-- `ep8…`, of which the last rank holds one expert of eight, are 2.2 to 2.5 % low in their second
-  iteration, and grow until their 57th;
-- `mixtral_8x7b_alltoall_…`, twice the same job, log 25.91 GB in their fifth iteration, 26.49 in
+- `memory_speed`, which logs 57.80 GB in its second iteration, 1.7 % more than memest says, and
+  60.11 GB from its 39th on;
+- `ep8…_dist_optimizer`, of which the last rank holds one expert of eight, within 0.6 % in its
+  first two iterations, and growing until its 26th;
+- `deepseekv3_proxy…` and `mixtral_8x7b_tp1pp4ep8vpp8…`, 0.2 % and 2.7 % off in their fifth
+  iterations;
+- `mixtral_8x7b_alltoall_…`, twice the same job: 25.91 GB in their fifth iteration, 26.49 in
   their 20th, and one of them 27.64 in its 75th: the router is at its worst then. The longer
-  one starts again a few times in an hour from what it saved, and with a router of 1,300 to
+  one starts again some twenty times from what it saved, and with a router of 1,300 to
   24,000 iterations a process begins with 25.21 to 25.30 GB and ends with 25.82 at most.
   memest's 26.37 GB are of balanced tokens and of core_v0.19.0: since Megatron-LM of August
   2025 (commit e7c55de99e) and Transformer Engine of that time a gradient that nobody reads
@@ -153,6 +151,11 @@ same:
 
 Beside that:
 
+- `…frozen_resume…8experts2parallel…` and `…8experts_etp1_ep4` have values of October 2025. Since
+  that month (commit 56818f9e50) deterministic experts are added up by `index_add_()`, of which
+  PyTorch keeps what is added. `…8experts2parallel_ddp_average…`, which has values of both
+  times, grew by 50,787,328 bytes with it, twelve times 4 MiB and 0.4 more; the first two are
+  off by as much, the third, whose last rank gets fewer tokens than others, by twice that;
 - `…mtp…fp8` is `memory_speed` in FP8. It logs 55.93 GB in its second iteration, 0.3 % less
   than memest says, and 57.58 GB later, as routers learn. What FP8 saves is not the same:
   1.88 GB in both iterations, in memest 0.72 GB. The difference is about 64 MiB for each of the
@@ -174,7 +177,7 @@ Beside that:
 - `…dist_muon_param_layout` has buffers of two layouts, which the commit that its values came
   with gave to Muon's matrices and to the rest (0044db1f20). `pretrain_gpt.py` of core_v0.19.0
   builds its models elsewhere (`megatron/training/models/dist_utils.py`), where Muon has no
-  layout: there the test is its copy `…dist_muon`, whose bytes are memest's;
+  layout: there the test is its copy `…dist_muon`;
 - `deepseek_proxy_fsdp…ep_overlap` keeps 19 MB less, which was not followed up;
 - `…scoped_cudagraph` keeps 781 to 809 MB, other bytes after each iteration: what lies between
   the captured blocks is taken again as it comes;
