@@ -80,7 +80,7 @@ const me_flag_rule me_flags_forks_no_effect[] = {
     {"--handler-name:s --prompt-type:s --enable-thinking:s "
      "--is-instruction-dataset --no-shared-storage --model-type-hf:s "
      "--enable-hf2mg-convert --stage:s --pack --workers:i "
-     "--norm-topk-prob --seq-aux --no-shared-fs:s",
+     "--norm-topk-prob --seq-aux --no-shared-fs:*s",
      .note = "MindSpeed-LLM's data and checkpoints"},
     {"--trigger-path:s --kaimm-gc-interval:i --kaimm-cuda-synchronize-level:i "
      "--kaimm-async-dataloader --prefetch-factor:i --rampup-save-interval:i "
@@ -314,7 +314,7 @@ const me_flag_spelling me_flag_spellings[] = {
      "a fork's Adam with states of 8 bits", ME_LOWER(ANY)},
     {"--optimizer", "adafactor", "adam", "a fork's Adafactor, of fewer states",
      ME_LOWER(ANY)},
-    {"--position-embedding-type", "alibi", "none",
+    {"--position-embedding-type", "alibi|ALiBi", "none",
      "a fork's ALiBi, whose biases are added to the scores", ME_HIGHER(SOME)},
     {"--moe-token-dispatcher-type", "alltoall_seq", "alltoall",
      "an exchange of core_v0.12.0 and before, of whole sequences",

@@ -245,7 +245,9 @@ me_status me_megatron_read_yaml(me_config *config, const char *where,
         status = me_foreign_yaml_check(where, &yaml, diag);
     }
     if (status == ME_OK) {
-        me_yaml_switches_apply(&yaml);
+        status = me_yaml_switches_apply(config, &yaml, diag);
+    }
+    if (status == ME_OK) {
         status = check_model(config, &yaml, diag);
     }
     if (status == ME_OK) {

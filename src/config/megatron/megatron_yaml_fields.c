@@ -145,6 +145,18 @@ const me_yaml_field me_yaml_fields[] = {
     {"rotary_percentage", NULL, .flags = "--rotary-percent"},
     {"bias", "false", .flags = "--disable-bias-linear"},
     {"bias", "true", .flags = ""},
+    {"qkv_bias", "true", .flags = "--add-qkv-bias"},
+    {"qkv_bias", "false", .flags = ""},
+    {"override_vocab_size", NULL, .flags = "--pad-vocab-size-to"},
+    {"ffn_dropout", "0|0.0", .flags = ""},
+    {"transformer_block_type", "pre_ln", .flags = ""},
+    {"attention_type", "multihead", .flags = ""},
+    {"normalize_attention_scores|grad_div_ar_fusion|use_flash_attention|"
+     "reduce_amax",
+     "true", .flags = ""},
+    {"gc_interval|native_amp_init_scale|native_amp_growth_interval|hysteresis|"
+     "grad_allreduce_chunk_size_mb|apex_transformer_log_level",
+     NULL, .flags = ""},
     {"model.activation", "fast-swiglu|swiglu", .flags = "--swiglu"},
     {"model.activation", "squared-relu", .flags = "--squared-relu"},
     {"model.activation", "gelu", .flags = ""},

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/megatron/yaml_switches.h"
 
+#include "config/config_private.h"
 #include "config/megatron/leaf_variables.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 /** NeMo 1's, which are off where the job does not say them. */
 static const char fp8[] = "fp8";
@@ -16,6 +18,11 @@ static const struct {
     const char *keys; /**< as me_leaf_is_named() takes them */
 } switches[] = {
     {fp8, "fp8_e4m3|fp8_hybrid"},
+    {"fsdp", "fsdp_sharding_strategy|fsdp_grad_reduce_dtype|"
+             "fsdp_sharded_checkpoint|fsdp_use_orig_params"},
+    {"cpu_offloading",
+     "cpu_offloading_num_layers|cpu_offloading_activations|"
+     "cpu_offloading_weights|cpu_offloading_double_buffering"},
     {sequence, "ub_tp_comm_overlap|ub_tp_comm_overlap_cfg"},
     {"patch_zero_bubble",
      "enable_zb_runtime|allow_padding_num_layers|interleave_group_size|"
@@ -49,7 +56,37 @@ enum {
 /** What FlagScale's tuner tries one after the other; the job itself has none. */
 static const char *const of_tuners[] = {"auto_tuner", NULL};
 
-void me_yaml_switches_apply(me_yaml *yaml)
+/** NeMo 1's files name a method of full recomputation beside the selective one,
+ *  which has none: TransformerConfig takes both, and looks at none then. */
+static me_status drop_method(me_config *config, me_yaml *yaml, me_diag *diag)
+{
+    static const char method[] = "activations_checkpoint_method";
+    bool is_selective = false;
+    size_t kept = 0;
+    for (size_t i = 0; i < yaml->count; i++) {
+        const me_yaml_leaf *leaf = &yaml->leaves[i];
+        if (me_leaf_is_named(leaf, "activations_checkpoint_granularity")) {
+            is_selective = leaf->n_values == 1 &&
+                           strcmp(leaf->values[0], "selective") == 0;
+        }
+    }
+    for (size_t i = 0; i < yaml->count; i++) {
+        const me_yaml_leaf *leaf = &yaml->leaves[i];
+        if (!is_selective || !me_leaf_is_named(leaf, method)) {
+            yaml->leaves[kept++] = *leaf;
+        }
+    }
+    const bool is_dropped = kept < yaml->count;
+    yaml->count = kept;
+    return is_dropped ? me_config_assume(config, diag,
+                                         "%s has no effect with selective "
+                                         "recomputation",
+                                         method)
+                      : ME_OK;
+}
+
+me_status me_yaml_switches_apply(me_config *config, me_yaml *yaml,
+                                 me_diag *diag)
 {
     bool is_off[SWITCHES] = {false};
     size_t kept = 0;
@@ -74,4 +111,5 @@ void me_yaml_switches_apply(me_yaml *yaml)
         }
     }
     yaml->count = kept;
+    return drop_method(config, yaml, diag);
 }

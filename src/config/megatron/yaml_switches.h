@@ -9,9 +9,15 @@
 #define MEMEST_CONFIG_MEGATRON_YAML_SWITCHES_H
 
 #include "base/yaml_text.h"
+#include "config/config.h"
 
-/** Take away the leaves whose switch the job has and has off, and those of a tuner,
- *  which are what it tries. Local. */
-void me_yaml_switches_apply(me_yaml *yaml);
+/**
+ * Take away the leaves whose switch the job has and has off, those of a tuner,
+ * which are what it tries, and a method beside selective recomputation. Local.
+ *
+ * @return ME_OK; ME_ERR_NOMEM
+ */
+me_status me_yaml_switches_apply(me_config *config, me_yaml *yaml,
+                                 me_diag *diag) ME_MUST_CHECK;
 
 #endif /* MEMEST_CONFIG_MEGATRON_YAML_SWITCHES_H */
