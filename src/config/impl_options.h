@@ -25,7 +25,7 @@
     ENUM("impl.flash_attn", "none", me_flash_attn_choices, impl.flash_attn, \
         "Versions of flash-attn that are installed. Transformer Engine prefers 2 before " \
         "Hopper; the default is 2 there, and where impl.attention_backend is flash. On " \
-        "Hopper 3 goes before 2, and cuDNN's kernel before both."), \
+        "Hopper 3 goes before 4, which goes before 2, and cuDNN's kernel before all."), \
     ENUM("impl.core_attention", "te_fused", me_core_attention_kind_choices, \
         impl.core_attention, \
         "Core attention: Megatron-LM's own, unfused; PyTorch's flash kernel; or " \

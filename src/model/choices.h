@@ -252,14 +252,15 @@ typedef enum me_transformer_impl {
 extern const me_choice me_transformer_impl_choices[];
 
 /** Transformer Engine's are cuDNN's kernel, products and a softmax, or those of
- *  flash-attn, version 2 or 3. */
+ *  flash-attn, version 2, 3 or 4. */
 #define ME_CORE_ATTENTION_KIND_LIST(X)                                         \
     X(ME_CORE_ATTENTION_UNFUSED, "unfused", "unfused")                         \
     X(ME_CORE_ATTENTION_SDPA_FLASH, "sdpa_flash", "sdpa_flash")                \
     X(ME_CORE_ATTENTION_TE_FUSED, "te_fused", "te_fused")                      \
     X(ME_CORE_ATTENTION_TE_UNFUSED, "te_unfused", "te_unfused")                \
     X(ME_CORE_ATTENTION_TE_FLASH, "te_flash", "te_flash")                      \
-    X(ME_CORE_ATTENTION_TE_FLASH_3, "te_flash_3", "te_flash_3")
+    X(ME_CORE_ATTENTION_TE_FLASH_3, "te_flash_3", "te_flash_3")                \
+    X(ME_CORE_ATTENTION_TE_FLASH_4, "te_flash_4", "te_flash_4")
 
 typedef enum me_core_attention_kind {
     ME_CORE_ATTENTION_KIND_LIST(ME_CHOICE_CONSTANT)
@@ -267,12 +268,15 @@ typedef enum me_core_attention_kind {
 
 extern const me_choice me_core_attention_kind_choices[];
 
-/** Which versions of flash-attn can be imported: 3 is a package of its own. */
+/** Which versions of flash-attn can be imported: packages of their own. */
 #define ME_FLASH_ATTN_LIST(X)                                                  \
     X(ME_FLASH_ATTN_NONE, "none", "none")                                      \
     X(ME_FLASH_ATTN_2, "2", "2")                                               \
     X(ME_FLASH_ATTN_3, "3", "3")                                               \
-    X(ME_FLASH_ATTN_2_AND_3, "2+3", "2+3")
+    X(ME_FLASH_ATTN_2_AND_3, "2+3", "2+3")                                     \
+    X(ME_FLASH_ATTN_4, "4", "4")                                               \
+    X(ME_FLASH_ATTN_2_AND_4, "2+4", "2+4")                                     \
+    X(ME_FLASH_ATTN_2_TO_4, "2+3+4", "2+3+4")
 
 typedef enum me_flash_attn_version {
     ME_FLASH_ATTN_LIST(ME_CHOICE_CONSTANT)

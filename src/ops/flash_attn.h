@@ -4,7 +4,8 @@
  * (csrc/flash_attn/flash_api.cpp of 2.8.3; flash_attn_interface.py). PyTorch's own
  * copy of its kernel is in flash_attention.h.
  *
- * Left out: packed sequences and version 4. Version 3 is in flash_attn_3.h.
+ * Left out: packed sequences. Versions 3 and 4 are in flash_attn_3.h and
+ * flash_attn_4.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -275,6 +275,7 @@ me_card me_job_card_kernels(const me_job_card *job)
 {
     const uint64_t capability = job->card.compute_capability;
     return (me_card){
+        .compute_capability = (uint32_t)capability,
         .multiprocessors = (uint32_t)job->card.multiprocessors,
         .threads_per_multiprocessor =
             (uint32_t)job->card.threads_per_multiprocessor,

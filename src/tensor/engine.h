@@ -109,7 +109,8 @@ typedef struct me_te_settings {
 
 /** What the kernels of the simulated card look like. */
 typedef struct me_card {
-    uint32_t multiprocessors; /**< SMs */
+    uint32_t compute_capability; /**< 90: 9.0 */
+    uint32_t multiprocessors;    /**< SMs */
     uint32_t threads_per_multiprocessor;
     uint64_t cublas_workspace_bytes; /**< PyTorch's choice for the card */
     uint64_t te_workspace_bytes;     /**< Transformer Engine's */

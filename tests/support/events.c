@@ -10,6 +10,7 @@
 #include <string.h>
 
 static const me_card hopper = {
+    .compute_capability = 90,
     .multiprocessors = 132,
     .threads_per_multiprocessor = 2048,
     .cublas_workspace_bytes = TEST_WORKSPACE,
@@ -70,13 +71,20 @@ static void on_event(void *self, const me_event *event)
     }
 }
 
-void me_test_events_init(me_test_events *events)
+void me_test_events_init_on(me_test_events *events, uint32_t capability)
 {
+    me_card card = hopper;
+    card.compute_capability = capability;
     *events = (me_test_events){.e = NULL};
-    assert_int_equal(me_engine_create(&hopper, &events->e), ME_OK);
+    assert_int_equal(me_engine_create(&card, &events->e), ME_OK);
     me_ops_install(events->e);
     me_engine_observe(events->e,
                       (me_observer){.on_event = on_event, .self = events});
+}
+
+void me_test_events_init(me_test_events *events)
+{
+    me_test_events_init_on(events, hopper.compute_capability);
 }
 
 void me_test_events_fini(me_test_events *events)

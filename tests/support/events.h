@@ -35,6 +35,9 @@ typedef struct me_test_events {
 /** A Hopper card's engine with operations installed. Fails the test if not. */
 void me_test_events_init(me_test_events *events);
 
+/** As me_test_events_init(), of that card's capability, 90: 9.0. */
+void me_test_events_init_on(me_test_events *events, uint32_t capability);
+
 void me_test_events_fini(me_test_events *events);
 
 /** What happened since the last call, separated by blanks. */

@@ -210,6 +210,10 @@ const me_flag_rule me_flags_modelled[] = {
      .option = "impl.transformer", .effect = ME_EITHER(SOME)},
     {"--attention-backend:flash|fused|unfused|local|auto",
      .option = "impl.attention_backend", .needs = "!--transformer-impl=local"},
+    // Transformer Engine 2.17.1 reads no NVTE_FLASH_ATTN_V2 and the like, by
+    // which Megatron-LM would have it: it takes what is installed
+    {"--flash-attention-version:2|3|4", .option = "impl.flash_attn",
+     .needs = "--attention-backend=flash"},
     {"--tensor-model-parallel-size:i", .option = "parallel.tensor"},
     {"--pipeline-model-parallel-size:i", .option = "parallel.pipeline"},
     {"--context-parallel-size:i", .option = "parallel.context"},

@@ -39,12 +39,6 @@ const me_flag_rule me_flags_not_modelled[] = {
     {"--mtp-detach-heads", .needs = "--mtp-num-layers",
      .note = "multi-token prediction whose gradients end before the model",
      .effect = ME_EITHER(SOME)},
-    // Transformer Engine 2.17.1 reads no NVTE_FLASH_ATTN_V2 and the like: it
-    // takes what is installed, impl.flash_attn
-    {"--flash-attention-version:2|3|4", .neutral = "2|3",
-     .needs = "--attention-backend=flash",
-     .note = "kernels of flash-attn 4; those of impl.flash_attn are estimated",
-     .effect = ME_EITHER(SMALL)},
     {"--apply-layernorm-1p",
      .needs = "--transformer-impl=local", // TE's kernels add the one
      .note = "norm weights around zero, one more vector",

@@ -109,6 +109,21 @@ uint64_t me_te_widest_head(me_te_heads heads)
     return heads.query > heads.value ? heads.query : heads.value;
 }
 
+/** Which packages are there. */
+static const struct {
+    bool has_2;
+    bool has_3;
+    bool has_4;
+} installed[] = {
+    [ME_FLASH_ATTN_NONE] = {false, false, false},
+    [ME_FLASH_ATTN_2] = {true, false, false},
+    [ME_FLASH_ATTN_3] = {false, true, false},
+    [ME_FLASH_ATTN_2_AND_3] = {true, true, false},
+    [ME_FLASH_ATTN_4] = {false, false, true},
+    [ME_FLASH_ATTN_2_AND_4] = {true, false, true},
+    [ME_FLASH_ATTN_2_TO_4] = {true, true, true},
+};
+
 /** What all versions of flash-attn need. */
 static bool can_be_any_flash(const me_config *config)
 {
@@ -124,8 +139,7 @@ bool me_te_takes_flash_2(const me_config *config, uint64_t capability)
                             capability == ME_CAPABILITY_HOPPER ||
                             capability == ME_CAPABILITY_BLACKWELL ||
                             capability == ME_CAPABILITY_CONSUMER_BLACKWELL;
-    return (config->impl.flash_attn == ME_FLASH_ATTN_2 ||
-            config->impl.flash_attn == ME_FLASH_ATTN_2_AND_3) &&
+    return installed[config->impl.flash_attn].has_2 &&
            can_be_any_flash(config) && capability >= ME_CAPABILITY_AMPERE &&
            d % 8 == 0 && d <= ME_TE_MOST_HEAD_SIZE && (d <= 192 || takes_wide);
 }
@@ -143,10 +157,58 @@ static bool takes_flash_3(me_te_heads h)
 bool me_te_takes_flash_3(const me_config *config, uint64_t capability)
 {
     const me_te_heads h = me_te_heads_of(config);
-    return (config->impl.flash_attn == ME_FLASH_ATTN_3 ||
-            config->impl.flash_attn == ME_FLASH_ATTN_2_AND_3) &&
+    return installed[config->impl.flash_attn].has_3 &&
            can_be_any_flash(config) && capability == ME_CAPABILITY_HOPPER &&
            takes_flash_3(h) && config->model.attention_dropout <= 0.0 &&
            !(is_deterministic(config) &&
              me_te_widest_head(h) >= ME_TE_MOST_HEAD_SIZE);
+}
+
+/** _validate_head_dims() of 4.0.0b11, which knows Hopper and Blackwell. */
+static bool takes_flash_4(me_te_heads h, uint64_t major)
+{
+    const bool is_even = h.query % 8 == 0 && h.value % 8 == 0;
+    const bool is_small = h.query <= 128 && h.value <= 128;
+    const bool is_listed = (h.query == 192 && h.value == 128) ||
+                           (h.query == 64 && h.value == 512) ||
+                           (h.query == 256 && h.value == 256);
+    switch (major) {
+    case 9:
+        return is_even && h.query <= ME_TE_MOST_HEAD_SIZE &&
+               h.value <= ME_TE_MOST_HEAD_SIZE;
+    case 10:
+    case 11: return is_even && (is_small || is_listed);
+    default: return true;
+    }
+}
+
+/** What get_attention_backend() keeps from its backward on Blackwell: pieces of
+ *  gradients of values that do not fit those of keys. */
+static bool is_misaligned(me_te_heads h, uint64_t major)
+{
+    const uint64_t keys = (h.query + 15) / 16 * 8;
+    const uint64_t values = (h.value + 15) / 16 * 8;
+    const uint64_t piece = keys % 32 == 0 ? 32 : keys % 16 == 0 ? 16 : 8;
+    return (major == 10 || major == 11) && h.query != h.value &&
+           h.query >= 128 && values % piece != 0;
+}
+
+bool me_te_takes_flash_4(const me_config *config, uint64_t capability)
+{
+    const me_te_heads h = me_te_heads_of(config);
+    return installed[config->impl.flash_attn].has_4 &&
+           can_be_any_flash(config) && capability >= ME_CAPABILITY_AMPERE &&
+           takes_flash_4(h, capability / 10) &&
+           !is_misaligned(h, capability / 10) &&
+           config->model.attention_dropout <= 0.0 &&
+           config->parallel.context == 1;
+}
+
+bool me_te_flash_4_stops(const me_config *config, uint64_t capability)
+{
+    const uint64_t major = capability / 10;
+    const bool has_no_order =
+        major == 12 ||
+        (major == 10 && me_te_heads_of(config).query == ME_TE_MOST_HEAD_SIZE);
+    return major < 9 || (has_no_order && is_deterministic(config));
 }

@@ -61,4 +61,12 @@ bool me_te_takes_flash_2(const me_config *config, uint64_t capability);
  *  dropout; sums of the widest heads' gradients have no order. */
 bool me_te_takes_flash_3(const me_config *config, uint64_t capability);
 
+/** flash-attn 4, where it is there: without dropout and context parallelism, heads
+ *  as its own check has them. Where 3 is taken it is not. */
+bool me_te_takes_flash_4(const me_config *config, uint64_t capability);
+
+/** … and does it stop in the first backward: on cards before Hopper, which it has
+ *  for inference alone, and where it sums up in no order but must? */
+bool me_te_flash_4_stops(const me_config *config, uint64_t capability);
+
 #endif /* MEMEST_CONFIG_MEGATRON_TE_ATTENTION_KERNELS_H */

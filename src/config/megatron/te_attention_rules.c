@@ -31,11 +31,15 @@ static bool choose(const me_config *config, uint64_t capability,
     const bool allows_flash = allows(config, ME_ATTENTION_BACKEND_FLASH);
     const bool is_flash_3 =
         allows_flash && me_te_takes_flash_3(config, capability);
+    const bool is_flash_4 =
+        allows_flash && me_te_takes_flash_4(config, capability);
     const bool is_flash =
-        is_flash_3 || (allows_flash && me_te_takes_flash_2(config, capability));
+        is_flash_3 || is_flash_4 ||
+        (allows_flash && me_te_takes_flash_2(config, capability));
     *kind_out = is_fused && (!is_flash || capability >= ME_CAPABILITY_HOPPER)
                     ? ME_CORE_ATTENTION_TE_FUSED
                 : is_flash_3 ? ME_CORE_ATTENTION_TE_FLASH_3
+                : is_flash_4 ? ME_CORE_ATTENTION_TE_FLASH_4
                 : is_flash   ? ME_CORE_ATTENTION_TE_FLASH
                              : ME_CORE_ATTENTION_TE_UNFUSED;
     return is_fused || is_flash || allows(config, ME_ATTENTION_BACKEND_UNFUSED);
@@ -136,10 +140,12 @@ void me_config_derive_attention(me_config *config)
         is_given ? kind == ME_CORE_ATTENTION_TE_FLASH
                  : config->impl.attention_backend == ME_ATTENTION_BACKEND_FLASH;
     const bool needs_flash_3 = is_given && kind == ME_CORE_ATTENTION_TE_FLASH_3;
+    const bool needs_flash_4 = is_given && kind == ME_CORE_ATTENTION_TE_FLASH_4;
     if (!me_config_is_set(config, "impl.flash_attn") && uses_te(config) &&
-        (needs_flash || needs_flash_3)) {
-        config->impl.flash_attn =
-            needs_flash_3 ? ME_FLASH_ATTN_3 : ME_FLASH_ATTN_2;
+        (needs_flash || needs_flash_3 || needs_flash_4)) {
+        config->impl.flash_attn = needs_flash_3   ? ME_FLASH_ATTN_3
+                                  : needs_flash_4 ? ME_FLASH_ATTN_4
+                                                  : ME_FLASH_ATTN_2;
     }
     if (is_given) {
         (void)settle_windows(config, ME_CAPABILITY_HOPPER, &diag);
@@ -250,6 +256,30 @@ static me_status check_flash_3(me_config *config, uint64_t capability,
                      "they are timed as those of version 2");
 }
 
+/** What Transformer Engine takes flash-attn 4 for, and its backward refuses. */
+static me_status check_flash_4(me_config *config, uint64_t capability,
+                               me_diag *diag)
+{
+    if (config->impl.core_attention != ME_CORE_ATTENTION_TE_FLASH_4 &&
+        config->impl.window_attention != ME_CORE_ATTENTION_TE_FLASH_4) {
+        return ME_OK;
+    }
+    return me_te_flash_4_stops(config, capability)
+               ? me_fail(diag, ME_ERR_CONFIG,
+                         "Transformer Engine takes flash-attn 4, which stops "
+                         "in the first backward on a card of compute "
+                         "capability %.1f%s: without it impl.flash_attn = 2",
+                         (double)capability / 10,
+                         capability < ME_CAPABILITY_HOPPER
+                             ? ""
+                             : " where sums must have an order")
+               : me_config_assume(
+                     config, diag,
+                     "flash-attn 4 as the source of 4.0.0b11 has it; no job "
+                     "was measured with it, and its kernels are timed as those "
+                     "of version 2");
+}
+
 /** FusedAttnFunc.backward() calls varlen_bwd() of flash_attn_2_cuda with the 19
  *  arguments that it had before flash-attn 2.3, and with sequences and batch apart,
  *  which it never took; without flash-attn it calls None. */
@@ -280,6 +310,7 @@ me_status me_config_settle_attention(me_config *config, uint64_t capability,
     }
     me_status status = settle(config, capability, diag);
     status = status == ME_OK ? check_flash_3(config, capability, diag) : status;
+    status = status == ME_OK ? check_flash_4(config, capability, diag) : status;
     return status == ME_OK ? check_flash_backward(config, capability, diag)
                            : status;
 }
@@ -289,7 +320,8 @@ static bool is_te(me_core_attention_kind kind)
     return kind == ME_CORE_ATTENTION_TE_FUSED ||
            kind == ME_CORE_ATTENTION_TE_UNFUSED ||
            kind == ME_CORE_ATTENTION_TE_FLASH ||
-           kind == ME_CORE_ATTENTION_TE_FLASH_3;
+           kind == ME_CORE_ATTENTION_TE_FLASH_3 ||
+           kind == ME_CORE_ATTENTION_TE_FLASH_4;
 }
 
 /** Modules and core attention are of one implementation. */
@@ -297,17 +329,17 @@ static me_status check_core_attention(const me_config *config, me_diag *diag)
 {
     const me_core_attention_kind kind = config->impl.core_attention;
     if (is_te(kind) && !uses_te(config)) {
-        return me_fail(
-            diag, ME_ERR_CONFIG,
-            "impl.core_attention = te_fused, te_unfused, te_flash or "
-            "te_flash_3 needs impl.transformer = "
-            "transformer_engine");
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_fused, te_unfused, te_flash, "
+                       "te_flash_3 or te_flash_4 needs impl.transformer = "
+                       "transformer_engine");
     }
     if (!is_te(kind) && uses_te(config)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "impl.core_attention = unfused or sdpa_flash needs "
                        "impl.transformer = local; Transformer Engine's are "
-                       "te_fused, te_unfused, te_flash and te_flash_3");
+                       "te_fused, te_unfused, te_flash, te_flash_3 and "
+                       "te_flash_4");
     }
     return ME_OK;
 }
@@ -346,6 +378,15 @@ static me_status check_given(const me_config *config, me_diag *diag)
                        "256 columns as wide in values as in queries, below "
                        "256 if deterministic, no largest scores and "
                        "model.softmax_type = vanilla");
+    }
+    if (kind == ME_CORE_ATTENTION_TE_FLASH_4 &&
+        !me_te_takes_flash_4(config, ME_CAPABILITY_HOPPER) &&
+        !me_te_takes_flash_4(config, ME_CAPABILITY_BLACKWELL)) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "impl.core_attention = te_flash_4 needs impl.flash_attn "
+                       "= 4, 2+4 or 2+3+4, half precision, no dropout, no "
+                       "context parallelism, heads that flash-attn 4 takes, no "
+                       "largest scores and model.softmax_type = vanilla");
     }
     if (kind == ME_CORE_ATTENTION_TE_FLASH &&
         !me_te_takes_flash_2(config, ME_CAPABILITY_HOPPER)) {

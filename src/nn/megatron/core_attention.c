@@ -224,6 +224,12 @@ static me_tensor *te_flash_3(me_nn *nn, const me_core_attention *core,
                                    inputs);
 }
 
+static me_tensor *te_flash_4(me_nn *nn, const me_core_attention *core,
+                             me_tensor *const *inputs)
+{
+    return me_te_attention_flash_4(nn, core->is_windowed, inputs);
+}
+
 /** One row an implementation; inputs: query, key, value and mask. */
 static me_tensor *(*const implementations[])(me_nn *nn,
                                              const me_core_attention *core,
@@ -234,6 +240,7 @@ static me_tensor *(*const implementations[])(me_nn *nn,
     [ME_CORE_ATTENTION_TE_UNFUSED] = te_unfused,
     [ME_CORE_ATTENTION_TE_FLASH] = te_flash,
     [ME_CORE_ATTENTION_TE_FLASH_3] = te_flash_3,
+    [ME_CORE_ATTENTION_TE_FLASH_4] = te_flash_4,
 };
 
 static me_tensor *forward(me_nn *nn, const me_core_attention *core,

@@ -9,6 +9,7 @@
 #include "ops/flash_attention.h"
 #include "ops/flash_attn.h"
 #include "ops/flash_attn_3.h"
+#include "ops/flash_attn_4.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "ops/softmax.h"
@@ -178,6 +179,23 @@ me_tensor *me_te_attention_flash_3(me_nn *nn, me_cp_comm_type type,
     const me_frame frame = me_enter(e);
     const me_te_mask mask = is_windowed ? ME_TE_MASK_WINDOW : ME_TE_MASK_CAUSAL;
     return me_leave(e, frame, join_heads(e, flash_3(nn, type, mask, qkv)));
+}
+
+/** So does version 4, which knows no context parallelism. */
+static me_tensor *flash_4(me_nn *nn, me_te_mask mask, me_tensor *const given[3])
+{
+    me_tensor *qkv[3] = {NULL, NULL, NULL};
+    turn_for_flash(nn->e, prepare(nn, given, qkv), qkv);
+    return me_contiguous(nn->e, me_flash_attn_4(nn->e, qkv, mask));
+}
+
+me_tensor *me_te_attention_flash_4(me_nn *nn, bool is_windowed,
+                                   me_tensor *const qkv[3])
+{
+    me_engine *e = nn->e;
+    const me_frame frame = me_enter(e);
+    const me_te_mask mask = is_windowed ? ME_TE_MASK_WINDOW : ME_TE_MASK_CAUSAL;
+    return me_leave(e, frame, join_heads(e, flash_4(nn, mask, qkv)));
 }
 
 static me_tensor *integers(me_engine *e, const char *op, uint64_t rows,

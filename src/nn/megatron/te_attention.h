@@ -26,6 +26,10 @@ me_tensor *me_te_attention_flash(me_nn *nn, me_cp_comm_type type,
 me_tensor *me_te_attention_flash_3(me_nn *nn, me_cp_comm_type type,
                                    bool is_windowed, me_tensor *const qkv[3]);
 
+/** FlashAttention: the package flash-attn-4. */
+me_tensor *me_te_attention_flash_4(me_nn *nn, bool is_windowed,
+                                   me_tensor *const qkv[3]);
+
 /** How unfused attention runs. */
 typedef struct me_te_unfused_spec {
     me_tensor *mask;        /**< that the loader made, or NULL */

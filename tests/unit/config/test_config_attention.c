@@ -14,6 +14,7 @@
 #define BARE    "impl.flash_attn=none "
 #define WINDOW  "model.window_attention=true model.attention_dropout=0.1 "
 #define FLASH_3 TE "impl.flash_attn=2+3 impl.attention_backend=flash "
+#define FLASH_4 TE "impl.flash_attn=2+4 impl.attention_backend=flash "
 #define FLAGS                                                                  \
     "--num-layers", "8", "--hidden-size", "512", "--num-attention-heads", "8", \
         "--seq-length", "128", "--max-position-embeddings", "128",             \
@@ -132,6 +133,28 @@ static const struct {
      NULL},
     {TE "impl.core_attention=te_flash_3", A100, ME_CORE_ATTENTION_TE_FLASH_3,
      "needs a card of compute capability 9.0"},
+    {TE "impl.flash_attn=4", H100, ME_CORE_ATTENTION_TE_FUSED, NULL},
+    {FLASH_4, H100, ME_CORE_ATTENTION_TE_FLASH_4, NULL},
+    {FLASH_4 "impl.flash_attn=2+3+4", H100, ME_CORE_ATTENTION_TE_FLASH_3, NULL},
+    {FLASH_4 "impl.flash_attn=2+3+4", B200, ME_CORE_ATTENTION_TE_FLASH_4, NULL},
+    {FLASH_4, A100, ME_CORE_ATTENTION_TE_FLASH_4,
+     "stops in the first backward on a card of compute capability 8.0: "},
+    {FLASH_4 "model.attention_dropout=0.1", A100, ME_CORE_ATTENTION_TE_FLASH,
+     NULL},
+    {FLASH_4 "parallel.context=2", H100, ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {FLASH_4 "model.kv_channels=256", B200, ME_CORE_ATTENTION_TE_FLASH_4, NULL},
+    {TE "impl.flash_attn=4 model.kv_channels=256", B200,
+     ME_CORE_ATTENTION_TE_FLASH_4, NULL},
+    {FLASH_4 "model.kv_channels=256 train.deterministic_mode=true", B200,
+     ME_CORE_ATTENTION_TE_FLASH_4, "where sums must have an order"},
+    {FLASH_4 "model.kv_channels=192", B200, ME_CORE_ATTENTION_TE_FLASH, NULL},
+    {FLASH_4 LATENT, B200, ME_CORE_ATTENTION_TE_FLASH_4, NULL},
+    {FLASH_4 LATENT "model.v_head_dim=96", B200, ME_CORE_ATTENTION_TE_FLASH,
+     NULL},
+    {FLASH_4 "train.deterministic_mode=true", RTX, ME_CORE_ATTENTION_TE_FLASH_4,
+     "where sums must have an order"},
+    {TE "impl.core_attention=te_flash_4", H100, ME_CORE_ATTENTION_TE_FLASH_4,
+     NULL},
     {TE BARE "model.kv_channels=256 parallel.context=2", A100,
      ME_CORE_ATTENTION_TE_UNFUSED,
      "parallel.context over 1 needs cuDNN's attention or flash-attn, which does "

@@ -36,6 +36,7 @@ static const char *const jobs[] = {
           "normalization = \"RMSNorm\"; " TRAIN LOCAL,
     SMALL TRAIN "parallel: { world_size = 4; context = 4; "
                 "context_heads = 2; cp_comm_type = \"a2a+p2p\"; };\n",
+    SMALL "attention_dropout = 0.0; " TRAIN,
     SMALL "attention_dropout = 0.0; " TRAIN
           "parallel: { world_size = 4; context = 4; };\n",
     SMALL TRAIN "parallel: { world_size = 2; };\n"
