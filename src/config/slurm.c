@@ -175,7 +175,8 @@ static bool compare(void *self, const char *name, const char *path)
     return false;
 }
 
-bool me_slurm_card_find(const char *type, me_str *name_out)
+/** @return cards that the type may be; @p name_out: the one, or the type */
+static int find_cards(const char *type, me_str *name_out)
 {
     bool is_done = false;
     search s = {.wanted = read_model(type)};
@@ -185,7 +186,12 @@ bool me_slurm_card_find(const char *type, me_str *name_out)
         name_out->status = status;
     }
     me_str_append(name_out, s.n_found == 1 ? s.name : type);
-    return s.n_found == 1;
+    return s.n_found;
+}
+
+bool me_slurm_card_find(const char *type, me_str *name_out)
+{
+    return find_cards(type, name_out) == 1;
 }
 
 me_status me_slurm_constraint_read(const char *text,
@@ -202,7 +208,7 @@ me_status me_slurm_constraint_read(const char *text,
         const size_t length = strcspn(text, between);
         (void)snprintf(feature, sizeof feature, "%.*s",
                        length < sizeof feature ? (int)length : 0, text);
-        if (me_slurm_card_find(feature, &name)) {
+        if (find_cards(feature, &name) > 0) { // of several the card is asked
             n_found++;
             memcpy(type_out, feature, sizeof feature);
         }

@@ -82,7 +82,7 @@ bool me_slurm_card_find(const char *type, me_str *name_out);
 
 /**
  * The type that a constraint such as `h100&ib` means: the one of its features
- * that is the name of a card. Local.
+ * that is the name of a card, or of several, such as `a100`. Local.
  *
  * @param type_out  "": none is, or several are
  * @return ME_OK, ME_ERR_NOMEM

@@ -96,7 +96,7 @@ static void test_reads_constraints(void **state)
         {"h100", "h100"},     {"ib&h100_80gb", "h100_80gb"},
         {"[h100*2]", "h100"}, {"h100|h200", NULL},
         {"ib,nvme", NULL},    {"", NULL},
-        {"a100", NULL},       {"(l40s)", "l40s"},
+        {"gpu&a100", "a100"}, {"(l40s)", "l40s"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
