@@ -208,9 +208,9 @@ GRADIENTS = Group(
             "weight gradients go into the buffer at once",
             ("it", "train.gradient_accumulation_fusion=false")),
         Row("without `--defer-embedding-wgrad-compute`",
-            of("L", "train.defer_embedding_wgrad_compute=false"),
+            of("LD", "train.defer_embedding_wgrad_compute=false"),
             "inputs of the output layer wait for the flush",
-            ("it", of("L", "train.defer_embedding_wgrad_compute=true"))),
+            ("it", of("LD", "train.defer_embedding_wgrad_compute=true"))),
     ))
 
 LOW = ("`--use-precision-aware-optimizer --main-grads-dtype bf16`",
@@ -431,7 +431,7 @@ ACTIVATIONS = Group(
              {k: v + ";moe.overlap_expert_comm=true;moe.delay_wgrad_compute=true"
               for k, v in CHUNKS[1].items()})),
         Row("`--use-te-activation-func --no-bias-swiglu-fusion`",
-            of("L", "train.use_te_activation_func=true;train.bias_swiglu_fusion=false"),
+            of("LD", "train.use_te_activation_func=true;train.bias_swiglu_fusion=false"),
             "an operation of Transformer Engine's"),
         Row("`--use-transformer-engine-op-fuser`", of("L", "train.te_op_fuser=true"),
             "norm and MLP as one function"),
@@ -452,7 +452,7 @@ BUFFERS = Group(
     "the card. All after `--cuda-graph-warmup-steps 1`.", (
         graphs("transformer_engine", TE_GRAPHS, "whole layers"),
         graphs("transformer_engine --cuda-graph-modules mlp",
-               of("L", TE_GRAPHS + ";train.cuda_graph_modules=mlp"), "dense MLPs alone"),
+               of("LD", TE_GRAPHS + ";train.cuda_graph_modules=mlp"), "dense MLPs alone"),
         graphs("transformer_engine --cuda-graph-modules attn",
                TE_GRAPHS + ";train.cuda_graph_modules=attn",
                "attention alone: shapes of experts are not static"),
