@@ -313,6 +313,9 @@ const me_flag_contradiction me_contradictions_of_configs[] = {
     /* training/checkpointing.py, save_checkpoint() */
     {"--async-save", .also = "--save", .without = "--skip-train",
      .with = "--ckpt-format=torch", .is_light = true},
+    {"--non-persistent-save-interval>0", .also = "--save",
+     .without = "--skip-train --save-interval=1",
+     .needs = "--non-persistent-ckpt-type", .is_light = true},
     /* core/distributed/distributed_data_parallel.py */
     {"--calculate-per-token-loss",
      .without = "--use-megatron-fsdp --use-torch-fsdp2 --skip-train",

@@ -82,6 +82,10 @@ static const struct {
      "--pipeline-model-parallel-comm-backend ucc", ONE,
      "--pipeline-model-parallel-comm-backend ucc does not go with "
      "CUDA_DEVICE_MAX_CONNECTIONS=1"},
+    {"training/checkpointing.py:631",
+     "--save x --save-interval 2 --non-persistent-save-interval 1", "",
+     "--non-persistent-save-interval over 0 beside --save needs "
+     "--non-persistent-ckpt-type"},
     {"training/checkpointing.py:709", "--async-save --ckpt-format torch " SAVES,
      "", "--async-save and --ckpt-format torch exclude each other beside"},
     {"training/training.py:3589", "--manual-gc --manual-gc-interval -1", "",
@@ -126,6 +130,11 @@ static const struct {
      "CUDA_DEVICE_MAX_CONNECTIONS=8"},
     {"--pipeline-model-parallel-comm-backend nccl", ONE},
     {"--async-save " SAVES, ""},
+    {SAVES "--non-persistent-save-interval 1", ""},
+    {"--non-persistent-save-interval 1", ""},
+    {"--save x --save-interval 2 --non-persistent-save-interval 1 "
+     "--non-persistent-ckpt-type global",
+     ""},
     {"--async-save --ckpt-format torch", ""},
     {"--manual-gc --manual-gc-interval 0", ""},
     {"--manual-gc-interval -1", ""},
