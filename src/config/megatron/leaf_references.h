@@ -2,7 +2,8 @@
  * @file
  * What `${…}` in a YAML job stands for, as OmegaConf has it: another key's value,
  * a variable of the environment, the number that one of NeMo's functions makes
- * of such, or a text with such in it. Left out: functions that memest does not know.
+ * of such, or a text with such in it. Left out: functions that memest does not
+ * know.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
