@@ -227,6 +227,20 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
  *  @return false without memory */
 bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept);
 
+/**
+ * A tensor that a told action has made and somebody holds.
+ *
+ * @param like     what it was when the action ran, as is @p storage
+ * @param block    that it has now
+ * @param leaf     the action's input, which its graph holds as long as the tensor
+ *                 lives, whether the program around it is on the tape or not;
+ *                 NULL: it has none
+ * @return owned by the caller; NULL without memory
+ */
+me_tensor *me_script_make(me_engine *e, const me_tensor *like,
+                          const me_storage *storage, uint32_t block,
+                          me_tensor *leaf);
+
 /** Give attributes of modules what the action gives them; call it after
  *  me_script_keep(). @param was_told  it was not run, so they have not got it
  *  @param leaf  its input, which graphs of attributes hold; or NULL */

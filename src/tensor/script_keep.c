@@ -178,6 +178,22 @@ void me_script_find_kept(me_script_reader *r)
 /** It is never run backward. */
 static const me_op told_op = {.node = "told"};
 
+me_tensor *me_script_make(me_engine *e, const me_tensor *like,
+                          const me_storage *storage, uint32_t block,
+                          me_tensor *leaf)
+{
+    me_tensor *x = me_tensor_adopt(e, like, storage, block);
+    if (x == NULL || leaf == NULL) {
+        return x;
+    }
+    // What ran did so on the tape, at least where this tensor was made, which may
+    // be within a program without one (torch.enable_grad()).
+    const bool records = me_grad_enable(e, true);
+    x = me_output(e, me_record1(e, &told_op, leaf), x);
+    me_grad_enable(e, records);
+    return x;
+}
+
 /** The tensor that an attribute gets: the one that an earlier attribute has, or
  *  one of its own. As long as it lives its graph holds the action's input. */
 static me_tensor *make_kept(me_engine *e, const me_script *s, uint32_t index,
@@ -189,11 +205,8 @@ static me_tensor *make_kept(me_engine *e, const me_script *s, uint32_t index,
             return me_retain(*s->attributes[i].attribute);
         }
     }
-    me_tensor *x = me_tensor_adopt(e, &a->like, &a->storage, s->ids[a->slot]);
-    if (x != NULL && a->has_graph && leaf != NULL) {
-        x = me_output(e, me_record1(e, &told_op, leaf), x);
-    }
-    return x;
+    return me_script_make(e, &a->like, &a->storage, s->ids[a->slot],
+                          a->has_graph ? leaf : NULL);
 }
 
 bool me_script_keep(me_engine *e, const me_script *script, me_blocks *kept)

@@ -91,8 +91,8 @@ static inline char *take_file(const char *path)
     return text;
 }
 
-/** A job's report as JSON and the events of its rank 0, or none; no report: it
- *  failed. */
+/** A job's report as JSON and the events of its rank 0 up to the end of an
+ *  iteration, or none; no report: it failed. */
 typedef struct outcome {
     char *report;
     char *events;
@@ -118,17 +118,23 @@ static inline const char *find_difference(const outcome *a, const outcome *b)
     return strcmp(a->events, b->events) != 0 ? "the events differ" : NULL;
 }
 
-/** Ranks whose events nobody asks for may take the results of twins. */
+enum {
+    NO_EVENTS = -1
+};
+
+/** Ranks whose events nobody asks for may take the results of twins.
+ *  @param iteration  events up to its end are written; NO_EVENTS: none are */
 static inline outcome run(const fold_files *files, const job *j, bool folds,
-                          bool has_events)
+                          int32_t iteration)
 {
+    const bool has_events = iteration != NO_EVENTS;
     me_cli cli = {.command = "estimate",
                   .format = "json",
                   .model = files->model,
                   .output = files->report,
                   .events = has_events ? files->events : NULL,
                   .rank = 0,
-                  .iteration = -1,
+                  .iteration = iteration,
                   .no_fold = !folds,
                   .threads = folds ? 3 : 1,
                   .course = true};
@@ -150,12 +156,26 @@ static inline outcome run(const fold_files *files, const job *j, bool folds,
                      .events = has_events ? take_file(files->events) : NULL};
 }
 
+/** The last iteration of a report, which is the evaluation where there is one. */
+static inline int32_t last_iteration(const char *report)
+{
+    static const char key[] = "{\"iteration\": ";
+    int32_t last = 0;
+    for (const char *at = report == NULL ? NULL : strstr(report, key);
+         at != NULL; at = strstr(at + 1, key)) {
+        const int32_t i = (int32_t)strtol(at + sizeof key - 1, NULL, 10);
+        last = i > last ? i : last;
+    }
+    return last;
+}
+
 /** What differs between the job folded and not; NULL: nothing. */
 static inline const char *compare_runs(const fold_files *files, const job *j)
 {
-    outcome folded = run(files, j, true, true);
-    outcome full = run(files, j, false, true);
-    outcome twins = run(files, j, true, false);
+    outcome twins = run(files, j, true, NO_EVENTS);
+    const int32_t last = last_iteration(twins.report);
+    outcome folded = run(files, j, true, last);
+    outcome full = run(files, j, false, last);
     const char *wrong = find_difference(&folded, &full);
     if (wrong == NULL) {
         wrong = find_difference(&twins, &full);
@@ -191,7 +211,7 @@ static inline uint64_t most_reserved(const char *report)
 /** It may run with a little less than it wants, or die. */
 static inline void set_limit(const fold_files *files, job *j, me_random *random)
 {
-    const outcome wanted = run(files, j, true, false);
+    const outcome wanted = run(files, j, true, NO_EVENTS);
     const uint64_t most =
         wanted.report == NULL ? 0 : most_reserved(wanted.report);
     outcome_fini(&wanted);

@@ -301,21 +301,13 @@ static void hand_gradient(const me_repeats *r, me_tensor *const *outputs)
     }
 }
 
-/** It is never run backward. */
-static const me_op repeated_op = {.node = "repeated"};
-
 /** Make an output of the action. As long as it lives its graph must hold the
  * chunk's input, the leaf that gradients go to. */
 static me_tensor *make(me_trainer *t, const repeated_action *a,
                        const repeated_tensor *x)
 {
-    me_tensor *input = me_repeats_input(t);
-    me_tensor *y =
-        me_tensor_adopt(t->e, &x->like, &x->storage, a->script.ids[x->slot]);
-    if (y != NULL && x->has_graph && input != NULL) {
-        y = me_output(t->e, me_record1(t->e, &repeated_op, input), y);
-    }
-    return y;
+    return me_script_make(t->e, &x->like, &x->storage, a->script.ids[x->slot],
+                          x->has_graph ? me_repeats_input(t) : NULL);
 }
 
 /** Make the tensors that the action would have made. */
