@@ -56,7 +56,8 @@ static me_rank_counts *counts_of(walk *w, me_wrapper_kind kind)
 static me_status read_count(walk *w, const char *name, const char *value,
                             uint64_t *count_out)
 {
-    return me_launch_ranks_count(&w->ranks, name, value, w->diag, count_out);
+    return me_launch_ranks_take(&w->ranks, w->config, name, value, w->diag,
+                                count_out);
 }
 
 static bool is_assignment(const char *word)

@@ -146,6 +146,21 @@ me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
         name);
 }
 
+me_status me_launch_ranks_take(me_launch_ranks *ranks, me_config *config,
+                               const char *name, const char *value,
+                               me_diag *diag, uint64_t *count_out)
+{
+    me_diag why = {.status = ME_OK};
+    const me_status status =
+        me_launch_ranks_count(ranks, name, value, &why, count_out);
+    if (status == ME_ERR_CONFIG) {
+        ranks->is_open = true;
+        return me_config_leave_world_open(
+            config, diag, "%s, or give memest's --world-size", why.text);
+    }
+    return status == ME_OK ? status : me_fail(diag, status, "%s", why.text);
+}
+
 bool me_launch_takes_no_value(const me_wrapper *wrapper, const char *word)
 {
     const bool is_of_python = wrapper->kind == ME_WRAPPER_TORCHRUN ||

@@ -329,6 +329,9 @@ static me_status settle_torchrun(const me_launch_ranks *r, me_config *config,
 static me_status settle_world_size(me_launch_ranks *r, me_config *config,
                                    me_diag *diag)
 {
+    if (r->is_open) {
+        return ME_OK;
+    }
     if (r->torchrun.is_used) {
         return settle_torchrun(r, config, diag);
     }

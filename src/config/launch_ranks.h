@@ -54,6 +54,8 @@ typedef struct me_launch_ranks {
     me_slurm_memory job_memory; /**< … variables */
     uint64_t cpus;              /**< of a node; 0: not said */
     const char *partition;      /**< borrowed; NULL: not said */
+    bool is_open;               /**< an option's number is none, which no other
+                                     number makes good */
     me_status status;           /**< ME_ERR_NOMEM: of what is told by now */
 } me_launch_ranks;
 
@@ -98,6 +100,17 @@ const char *me_launch_range_end(const char *value);
 me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
                                 const char *value, me_diag *diag,
                                 uint64_t *count_out) ME_MUST_CHECK;
+
+/**
+ * The same of the launch command itself, whose world is left open by what is no
+ * such number. Local.
+ *
+ * @return ME_OK; ME_ERR_NOMEM
+ */
+me_status me_launch_ranks_take(me_launch_ranks *ranks, me_config *config,
+                               const char *name, const char *value,
+                               me_diag *diag,
+                               uint64_t *count_out) ME_MUST_CHECK;
 
 /** Take the value of `-p`: the card of that partition's nodes, where nothing
  *  better says it. @p name is borrowed. */

@@ -3,12 +3,24 @@
 #include "config/config_private.h"
 
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 uint64_t me_config_model_parallel(const me_config *config)
 {
     const me_parallel_config *p = &config->parallel;
     return me_size_mul(me_size_mul((uint64_t)p->tensor, (uint64_t)p->pipeline),
                        (uint64_t)p->context);
+}
+
+/** A reason that begins with an option is about that one. */
+static me_status refuse_open(const char *reason, me_diag *diag)
+{
+    char option[64];
+    const me_status status = me_fail(diag, ME_ERR_CONFIG, "%s", reason);
+    (void)snprintf(option, sizeof option, "%.*s", (int)strcspn(reason, " "),
+                   reason);
+    return reason[0] == '-' ? me_fail_flag(diag, status, option) : status;
 }
 
 me_status me_config_derive_world(me_config *config, int32_t num_processes,
@@ -18,7 +30,7 @@ me_status me_config_derive_world(me_config *config, int32_t num_processes,
     const uint64_t model_parallel = me_config_model_parallel(config);
     me_status status = ME_OK;
     if (p->world_size == 0 && config->own->world_is_open != NULL) {
-        return me_fail(diag, ME_ERR_CONFIG, "%s", config->own->world_is_open);
+        return refuse_open(config->own->world_is_open, diag);
     }
     if (p->world_size == 0 && num_processes > 1) {
         p->world_size = num_processes;

@@ -340,6 +340,24 @@ static const struct {
      true},
     {"srun --ntasks-per-gpu=1 python pretrain_gpt.py", "",
      "cannot tell how many GPUs there are: give --gpus or --ntasks", true},
+    {"torchrun --nnodes 1:4 pretrain_gpt.py", "",
+     "--nnodes 1:4: must be a whole number from 1 to 16777216; a range decides "
+     "nothing: give the number that will run, or give memest's --world-size",
+     true},
+    {"torchrun --nnodes 2 --nproc-per-node 4:4 pretrain_gpt.py", "",
+     "--nproc-per-node 4:4: must be a whole number", true},
+    {"CUDA_VISIBLE_DEVICES=0,1,0 torchrun --nproc-per-node gpu pretrain_gpt.py",
+     "", "--nproc-per-node gpu: must be a whole number", true},
+    {"torchrun --nnodes 4 --nproc-per-node gpu pretrain_gpt.py", "",
+     "number of GPUs of a node, or give memest's --world-size", true},
+    {"torchrun --nnodes $N pretrain_gpt.py", "", "the shell has not put in",
+     true},
+    {"SLURM_NTASKS=8 mpirun -np 0 python pretrain_gpt.py", "",
+     "-np 0: must be a whole number", true},
+    {"mpirun -np --npernode python pretrain_gpt.py", "",
+     "-np --npernode: must be a whole number", true},
+    {"jsrun -n 0 python pretrain_gpt.py", "", "-n 0: must be a whole number",
+     true},
 };
 
 /* No number is made up; --world-size says it in the end. */
