@@ -41,6 +41,19 @@ me_status me_nemo_read(me_config *config, int argc, const char *const *argv,
 /** `run_recipe.py --recipe NAME key=value …` of Megatron-Bridge. Local. */
 me_status me_bridge_read(me_config *config, int argc, const char *const *argv,
                          me_diag *diag) ME_MUST_CHECK;
+
+/** `primus/cli/main.py train pretrain --config FILE --key value` of Primus, and
+ *  `--config-path DIR --config-name NAME key.key=value` of NeMo 1's scripts; what
+ *  starts them says the ranks, else the file. Local. */
+me_status me_yaml_command_read(me_config *config, int argc,
+                               const char *const *argv,
+                               me_diag *diag) ME_MUST_CHECK;
+
+/** The same of FlagScale's run.py, which starts the ranks that the file says.
+ *  Local. */
+me_status me_flagscale_read(me_config *config, int argc,
+                            const char *const *argv,
+                            me_diag *diag) ME_MUST_CHECK;
 /** @} */
 
 /** @name For those who read

@@ -286,6 +286,31 @@ static void put(gathering *g, const me_yaml_leaf *leaf)
     g->all.leaves[g->all.count++] = *leaf;
 }
 
+static bool is_within(const char *path, const char *section)
+{
+    const size_t n = strlen(section);
+    return strncmp(path, section, n) == 0 &&
+           (path[n] == '\0' || path[n] == '.');
+}
+
+/** A key that is null takes back what the file says of it above. */
+static void take_back(me_yaml *own)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < own->count; i++) {
+        size_t left = 0;
+        const bool is_null = me_yaml_is_null(&own->leaves[i]);
+        for (size_t k = 0; is_null && k < kept; k++) {
+            if (!is_within(own->leaves[k].path, own->leaves[i].path)) {
+                own->leaves[left++] = own->leaves[k];
+            }
+        }
+        kept = is_null ? left : kept;
+        own->leaves[kept++] = own->leaves[i];
+    }
+    own->count = kept;
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX ends it
 static me_status gather_text(gathering *g, const me_yaml_file *file, int depth)
 {
@@ -293,6 +318,7 @@ static me_status gather_text(gathering *g, const me_yaml_file *file, int depth)
     me_status status = me_yaml_parse(file->where, file->text, file->length,
                                      g->arena, g->diag, &own);
     if (status == ME_OK) {
+        take_back(&own);
         status = me_dumped_values_read(&own, g->arena, g->diag);
     }
     for (size_t i = 0; status == ME_OK && i < own.count; i++) {
