@@ -93,6 +93,26 @@ static void name_placeholder(const me_script *script, char *text, size_t size)
     }
 }
 
+/** Of a script that ended well the last command that nobody knows, or make: it may
+ *  start the job. */
+static void name_last(const me_script *script, char *text, size_t size)
+{
+    for (uint32_t i = script->exit_code == 0 ? script->n_nothings : 0;
+         text[0] == '\0' && i-- > 0;) {
+        const char *nothing = script->nothings[i];
+        char name[64];
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(nothing, " "),
+                       nothing);
+        if (starts_others(me_guise_find(name))) {
+            (void)snprintf(
+                text, size,
+                "; '%.80s' had no effect: if it starts the job, give "
+                "the command that it runs",
+                nothing);
+        }
+    }
+}
+
 /** How to go on where the script ends for a file that is somewhere else, such as
  *  an environment that it activates. */
 static const char *advise(const me_script *script)
@@ -122,6 +142,9 @@ me_status me_script_end_check(const me_script_order *order,
     }
     if (launcher[0] == '\0') {
         name_placeholder(script, launcher, sizeof launcher);
+    }
+    if (launcher[0] == '\0') {
+        name_last(script, launcher, sizeof launcher);
     }
     return me_fail(
         diag, ME_ERR_CONFIG,

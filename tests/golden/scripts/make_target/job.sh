@@ -1,0 +1,4 @@
+#!/bin/bash
+git status
+make train TP=4
+echo done
