@@ -103,7 +103,7 @@ static void name_last(const me_script *script, char *text, size_t size)
         char name[64];
         (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(nothing, " "),
                        nothing);
-        if (starts_others(me_guise_find(name))) {
+        if (starts_others(me_guise_find(name)) || strcmp(name, "make") == 0) {
             (void)snprintf(
                 text, size,
                 "; '%.80s' had no effect: if it starts the job, give "
