@@ -215,7 +215,7 @@ const me_flag_rule me_flags_no_effect[] = {
      .note = "read where the model serves, not where it trains"},
     {"--distributed-timeout-minutes:i "
      "--distributed-timeout-seconds-after-init:i --local-rank:i "
-     "--lazy-mpu-init --disable-gloo-process-groups",
+     "--lazy-mpu-init:*s --disable-gloo-process-groups",
      .note = "process groups of the host"},
     {"--high-priority-stream-groups:+s",
      .note = "priority of the streams of communicators"},

@@ -263,6 +263,21 @@ static void test_forks__company(void **state)
     }
 }
 
+/* Switches of today that earlier versions give a value, and forks none or one. */
+static void test_forks__switches_with_a_value(void **state)
+{
+    (void)state;
+    static const char *const added[] = {"--lazy-mpu-init 1", "--lazy-mpu-init",
+                                        "--no-shared-fs x", "--no-shared-fs"};
+    for (size_t i = 0; i < COUNT_OF(added); i++) {
+        me_diag diag = {0};
+        me_config *config = NULL;
+        assert_int_equal(make_job(added[i], "", "", &diag, &config), ME_OK);
+        assert_int_equal(config->not_modelled.count, 0);
+        me_config_destroy(config);
+    }
+}
+
 /** Megatron-LM evaluates where there are more iterations than 0 alone. */
 static void test_forks__no_evaluation(void **state)
 {
@@ -286,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_forks__biases),
         cmocka_unit_test(test_forks__padding),
         cmocka_unit_test(test_forks__company),
+        cmocka_unit_test(test_forks__switches_with_a_value),
         cmocka_unit_test(test_forks__no_evaluation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
