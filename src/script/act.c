@@ -200,7 +200,7 @@ static int step_srun(char **argv, int left, me_step *step,
         } else if (read == ME_SLURM_OPTION &&
                    (strcmp(words.name, "container-image") == 0 ||
                     strcmp(words.name, "container-name") == 0)) {
-            me_guise_enter_container();
+            me_guise_enter_elsewhere();
         } else if (read == ME_SLURM_OPTION &&
                    strcmp(words.name, "chdir") == 0) {
             *folder_out = words.value;

@@ -226,7 +226,7 @@ int me_guise_around(int argc, char **argv)
     me_inherit inherit = {.is_clean = false};
     me_lsf lsf = {.slots = 0};
     if (is_container) {
-        me_guise_enter_container();
+        me_guise_enter_elsewhere();
     }
     me_inherit_begin(&inherit, program);
     for (int at = 1; at < argc;) {

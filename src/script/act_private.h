@@ -110,7 +110,7 @@ int me_guise_remote(int argc, char **argv);
 bool me_guise_is_container(const char *word);
 
 /** From now on a folder of bash's `cd` need not be here. */
-void me_guise_enter_container(void);
+void me_guise_enter_elsewhere(void);
 
 /** Does a command of Python's train: has it a script, or a module that is none of
  *  Python's own tools? */

@@ -81,10 +81,13 @@ int me_guise_remote(int argc, char **argv)
         return 1;
     }
     char *words[] = {bash, option, command.text, NULL};
+    if (strcmp(r->names, "tmux") != 0) {
+        me_guise_enter_elsewhere();
+    }
     return me_guise_start(words); // which holds the text until it ends
 }
 
-void me_guise_enter_container(void)
+void me_guise_enter_elsewhere(void)
 {
     char function[4096];
     char own[3072];
