@@ -9,6 +9,9 @@
 enum {
     MEASURED_SMS = 132,
     FEWEST_ROWS = 64,
+    MOST_HALF_COLUMNS = 2048, /**< 1,056 have a kernel, 2,080 have none */
+    TOO_MANY_COLUMNS = 16384, /**< where SMs are left; 8,192 are not */
+    PLACES = 4,               /**< of twice as many rows */
     FORWARD_BYTES = 32,
     PART_ROWS = 10000, /**< that a general kernel sums up at once */
     GENERAL = '-' /**< a kernel for any columns, of a shape in the tables */
@@ -31,16 +34,18 @@ static const norm_kernel kernels[] = {
     {'m', false, 192, 96}, {'n', true, 2, 64},     {'o', true, 3, 96},
     {'p', true, 4, 64},    {'q', true, 4, 112},    {'r', true, 6, 96},
     {'s', true, 8, 64},    {'t', true, 8, 112},    {'u', true, 12, 96},
-    {'v', true, 16, 112},  {'w', false, 128, 112},
+    {'v', true, 16, 112},  {'w', false, 128, 112}, {'x', false, 3, 96},
 };
 
 /** Columns that cuDNN's own kernels take; others fall back to general ones. */
 static bool has_own_kernel(const me_te_norm_call *call)
 {
+    const bool is_half_block = call->columns % 64 != 0;
     const bool takes_halves =
         call->is_layer_norm &&
-        (!call->is_backward || call->dtype == ME_DTYPE_FLOAT32);
-    return call->columns % (takes_halves ? 32 : 64) == 0;
+        (!call->is_backward || (call->dtype == ME_DTYPE_FLOAT32 &&
+                                call->columns <= MOST_HALF_COLUMNS));
+    return call->columns % 32 == 0 && (!is_half_block || takes_halves);
 }
 
 /** Two statistics of each row (LayerNorm: four), and sums of each part of the rows
@@ -95,10 +100,10 @@ static const me_te_measured_norm *next_columns(const me_te_norm_call *call)
 static uint64_t rows_of(size_t i)
 {
     uint64_t power = FEWEST_ROWS;
-    for (size_t k = 0; k < (i + 1) / 2; k++) {
+    for (size_t k = 0; k < i / PLACES; k++) {
         power = me_size_mul(power, 2);
     }
-    return i == 0 || i % 2 == 1 ? power : power / 2 * 3;
+    return power / PLACES * (PLACES + i % PLACES);
 }
 
 /** The kernel of the measured rows that are next; of the more of two that are as
@@ -160,22 +165,33 @@ static void ask(const me_te_norm_call *call, uint64_t sms, const char *names,
 /** Were columns and card measured? */
 static bool is_known(const me_card *card, const me_te_norm_call *call)
 {
-    return call->margin == 0 && card->multiprocessors == MEASURED_SMS &&
+    return card->multiprocessors == MEASURED_SMS &&
            next_columns(call)->columns == call->columns;
 }
 
-/** What the kernels that may be the call's ask for: those of the measured rows on
- *  either side; where its columns or the card were not measured, of half as many
- *  rows to twice as many in the columns on either side. */
+/** The kernel that was measured of these rows; '.': none was. */
+static char measured_kernel(const me_card *card, const me_te_norm_call *call)
+{
+    const char *names = me_te_measured_norm_kernels(call, next_columns(call));
+    const size_t n = strlen(names);
+    for (size_t i = 0; is_known(card, call) && i < n; i++) {
+        if (rows_of(i) == call->rows) {
+            return names[i];
+        }
+    }
+    return '.';
+}
+
+/** What the kernels that may be the call's ask for: the measured one; else those of
+ *  half as many rows to twice as many, of its columns or those on either side. */
 static asked ask_all(const me_card *card, const me_te_norm_call *call)
 {
     const uint64_t sms = card->multiprocessors - call->margin;
+    const char name = measured_kernel(card, call);
     asked a = {.least_bytes = UINT64_MAX};
-    if (is_known(card, call)) {
-        const uint64_t rows[2] = {call->rows, call->rows};
-        ask(call, sms, me_te_measured_norm_kernels(call, next_columns(call)),
-            rows, &a);
-        return a;
+    if (name != '.') {
+        const uint64_t bytes = kernel_bytes(call, sms, name);
+        return (asked){bytes, bytes};
     }
     const uint64_t rows[2] = {call->rows / 2, me_size_mul(call->rows, 2)};
     const me_te_measured_norm *n = me_te_measured_norms(call);
@@ -216,4 +232,10 @@ uint64_t me_te_cudnn_norm_doubt_bytes(const me_card *card,
     }
     const asked a = ask_all(card, call);
     return a.least_bytes == a.most_bytes ? 0 : a.most_bytes;
+}
+
+bool me_te_cudnn_norm_stops(const me_te_norm_call *call)
+{
+    return call->is_backward && call->margin > 0 &&
+           (call->columns % 64 != 0 || call->columns >= TOO_MANY_COLUMNS);
 }

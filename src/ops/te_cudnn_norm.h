@@ -18,8 +18,8 @@
 uint64_t me_te_cudnn_norm_workspace_bytes(const me_card *card,
                                           const me_te_norm_call *call);
 
-/** Was it measured: the forward; a backward of these rows and columns, or of rows
- *  between two at which it was the same, on @p card, with no SMs left to others? */
+/** Was it measured: the forward; a backward of these rows and columns on @p card,
+ *  or of rows beside which, half to twice as many, kernels ask for the same? */
 bool me_te_cudnn_norm_is_measured(const me_card *card,
                                   const me_te_norm_call *call);
 
@@ -31,5 +31,9 @@ bool me_te_cudnn_norm_is_measured(const me_card *card,
  */
 uint64_t me_te_cudnn_norm_doubt_bytes(const me_card *card,
                                       const me_te_norm_call *call);
+
+/** Where SMs are left to others cuDNN has no kernel for some columns, and
+ *  Transformer Engine stops: is the call one of those? Local. */
+bool me_te_cudnn_norm_stops(const me_te_norm_call *call);
 
 #endif /* MEMEST_OPS_TE_CUDNN_NORM_H */

@@ -5,20 +5,26 @@
 #include "config/config.h"
 #include "ops/te_cudnn_norm.h"
 
-/** Was the backward of a norm of @p rows rows measured? */
+/** The backward of a norm of @p rows rows. */
+static me_te_norm_call backward_of(const me_config *config, const me_card *card,
+                                   uint64_t rows, uint64_t columns)
+{
+    return (me_te_norm_call){
+        .is_layer_norm =
+            config->model.normalization == ME_NORMALIZATION_LAYER_NORM,
+        .is_backward = true,
+        .dtype = config->train.params_dtype,
+        .rows = rows,
+        .columns = columns,
+        .margin = card->te.backward_norm_margin,
+    };
+}
+
 static bool is_measured(const me_config *config, const me_card *card,
                         uint64_t rows, uint64_t columns)
 {
-    return me_te_cudnn_norm_is_measured(
-        card, &(me_te_norm_call){
-                  .is_layer_norm = config->model.normalization ==
-                                   ME_NORMALIZATION_LAYER_NORM,
-                  .is_backward = true,
-                  .dtype = config->train.params_dtype,
-                  .rows = rows,
-                  .columns = columns,
-                  .margin = card->te.backward_norm_margin,
-              });
+    const me_te_norm_call call = backward_of(config, card, rows, columns);
+    return me_te_cudnn_norm_is_measured(card, &call);
 }
 
 /** Norms of the hidden states, and of each rank's heads of queries and keys; those
@@ -45,13 +51,39 @@ static bool are_measured(const me_config *config, const me_card *card)
            is_measured(config, card, me_size_mul(rows, keys), m->kv_channels);
 }
 
+/** Columns of which cuDNN has no kernel that leaves SMs to others. */
+static me_status check_margin(const me_config *config, const me_card *card,
+                              me_diag *diag)
+{
+    const me_model_config *m = &config->model;
+    const uint64_t columns[2] = {m->hidden_size,
+                                 m->qk_layernorm && !m->multi_latent_attention
+                                     ? m->kv_channels
+                                     : m->hidden_size};
+    for (int i = 0; i < 2; i++) {
+        const me_te_norm_call call = backward_of(config, card, 1, columns[i]);
+        if (me_te_cudnn_norm_stops(&call)) {
+            return me_fail(
+                diag, ME_ERR_CONFIG,
+                "NVTE_BWD_LAYERNORM_SM_MARGIN=%u: cuDNN has no kernel that "
+                "leaves SMs to others for the backward of norms of %llu "
+                "columns, so that Transformer Engine stops: leave it or "
+                "NVTE_NORM_BWD_USE_CUDNN=1 out",
+                call.margin, (unsigned long long)columns[i]);
+        }
+    }
+    return ME_OK;
+}
+
 me_status me_cudnn_norms_note(const me_job_card *job, me_config *config,
                               me_diag *diag)
 {
     const me_card card = me_job_card_kernels(job);
     const me_te_settings *te = &card.te;
-    me_status status = ME_OK;
-    if (te->has_cudnn_norm_forward && config->fp8.format != ME_FP8_NONE &&
+    me_status status =
+        te->has_cudnn_norm_backward ? check_margin(config, &card, diag) : ME_OK;
+    if (status == ME_OK && te->has_cudnn_norm_forward &&
+        config->fp8.format != ME_FP8_NONE &&
         config->fp8.recipe == ME_FP8_MXFP8) {
         status = me_config_add_not_modelled(
             config, "NVTE_NORM_FWD_USE_CUDNN",

@@ -13,7 +13,7 @@
 /**
  * Say it of a job whose variables have been read (ops/te_cudnn_norm.h). Local.
  *
- * @return ME_OK, or ME_ERR_NOMEM
+ * @return ME_OK; ME_ERR_CONFIG of columns that have no kernel; or ME_ERR_NOMEM
  */
 me_status me_cudnn_norms_note(const me_job_card *job, me_config *config,
                               me_diag *diag) ME_MUST_CHECK;

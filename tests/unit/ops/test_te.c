@@ -118,7 +118,9 @@ static void cudnn_asks_for_what_was_measured(void **state)
         {true, true, 1024, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, true},
         {false, true, 100, 4096, UINT64_C(4) * 4096 * 100 + 64, true},
         {false, true, 768, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, true},
-        {false, true, 640, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, false},
+        {false, true, 640, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, true},
+        {false, true, 1280, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, true},
+        {false, true, 700, 1024, UINT64_C(4) * 1024 * 132 * 2 + 64, false},
         {false, true, 8192, 8448, UINT64_C(4) * 8448 * 264 + 64, false},
         {false, true, 1, 1 << 20, UINT64_C(3) * (UINT64_C(1) << 22) + 96,
          false},
@@ -154,23 +156,23 @@ static void cudnn_has_other_kernels_of_float32(void **state)
     expect_cudnn(&call, UINT64_C(4) * 2048 * 132 * 4 + 64, true);
 }
 
-/* Between 512 rows, 3/4 sum a row, and 768, 2 an SM; 7,000 rows lie between two of
- * 6 an SM. Of columns between 8,192 and 9,216 both sides have 2 an SM. Another
- * card may have what an H200 has for half or twice as many rows. */
+/* 600 rows lie between 512, 3/4 sum a row, and 640, 2 an SM; 7,200 between
+ * some of 4 an SM and of 6; around 96,000 all have 6. Of columns between 8,192 and
+ * 9,216 both sides have 2 an SM. Another card may have what an H200 has for half or
+ * twice as many rows. */
 static void a_band_is_what_other_kernels_ask_for(void **state)
 {
     (void)state;
     me_card card = h200;
-    me_te_norm_call call = cudnn_call(false, true, 640, 1024);
-    const uint64_t by_row = UINT64_C(3) * 640 * 1024 + 96;
-    const uint64_t by_sm = UINT64_C(4) * 1024 * 132 * 2 + 64;
-    assert_true(by_row > by_sm);
-    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), by_row);
-    call = cudnn_call(false, true, 600, 1024);
+    me_te_norm_call call = cudnn_call(false, true, 600, 1024);
     assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call),
                      UINT64_C(3) * 600 * 1024 + 96);
-    call = cudnn_call(false, true, 7000, 2304);
+    call = cudnn_call(false, true, 7200, 1024);
+    assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call),
+                     UINT64_C(4) * 1024 * 132 * 6 + 64);
+    call = cudnn_call(false, true, 96000, 1024);
     assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), 0);
+    assert_true(me_te_cudnn_norm_is_measured(&card, &call));
     call = cudnn_call(false, true, 8192, 8448);
     assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), 0);
     call = cudnn_call(false, true, 1024, 1024);
@@ -184,9 +186,31 @@ static void a_band_is_what_other_kernels_ask_for(void **state)
     call.columns = 80; // by rows alone
     assert_int_equal(me_te_cudnn_norm_doubt_bytes(&card, &call), 0);
     assert_true(me_te_cudnn_norm_is_measured(&card, &call));
-    call = cudnn_call(false, true, 2048, 1024);
-    call.margin = 4;
-    assert_false(me_te_cudnn_norm_is_measured(&h200, &call));
+}
+
+/* Measured with 4, 16, 24 and 54 SMs left on an H200: 2 or 3 sums of the others,
+ * not 6 of all; of 80 and of 16,384 columns Transformer Engine stopped. */
+static void cudnn_leaves_sms_to_others(void **state)
+{
+    (void)state;
+    me_te_norm_call call = cudnn_call(false, true, 65536, 4096);
+    call.margin = 24;
+    expect_cudnn(&call, UINT64_C(4) * 4096 * 108 * 2 + 64, true);
+    call.margin = 54;
+    expect_cudnn(&call, UINT64_C(4) * 4096 * 78 * 2 + 64, true);
+    call.columns = 1024;
+    call.rows = 8192;
+    expect_cudnn(&call, UINT64_C(4) * 1024 * 78 * 3 + 96, true);
+    call = cudnn_call(true, true, 65536, 64);
+    call.margin = 16;
+    expect_cudnn(&call, UINT64_C(4) * 64 * 116 * 2 + 64, true);
+    assert_false(me_te_cudnn_norm_stops(&call));
+    call.columns = 80;
+    assert_true(me_te_cudnn_norm_stops(&call));
+    call.columns = 16384;
+    assert_true(me_te_cudnn_norm_stops(&call));
+    call.margin = 0;
+    assert_false(me_te_cudnn_norm_stops(&call));
 }
 
 /** Llama of 16 heads of 64 in 4 groups, 2,048 tokens: 8 MiB of float32 sums of
@@ -220,6 +244,7 @@ int main(void)
         cmocka_unit_test(cudnn_asks_for_what_was_measured),
         cmocka_unit_test(cudnn_has_other_kernels_of_float32),
         cmocka_unit_test(a_band_is_what_other_kernels_ask_for),
+        cmocka_unit_test(cudnn_leaves_sms_to_others),
         cmocka_unit_test(attention_asks_for_what_was_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
