@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "tensor/engine_private.h"
 #include "tensor/region.h"
+#include "tensor/strand_tape.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ me_status me_engine_create(const me_card *card, me_engine **engine_out)
         return ME_ERR_NOMEM;
     }
     e->card = *card;
+    e->strand = ME_STRANDS_ALL;
     e->iteration = -1;
     e->microbatch = ME_NO_MICROBATCH;
     e->context.category = ME_CATEGORY_OTHER;
@@ -52,6 +54,7 @@ void me_engine_destroy(me_engine *e)
     me_free(e->recording.slots);
     me_free(e->recording.entered);
     me_free(e->recording.keepings);
+    me_strand_tape_destroy(e->strand_tape);
     me_arena_destroy(e->arena);
     me_free(e);
 }
@@ -66,12 +69,17 @@ void me_engine_observe(me_engine *e, me_observer observer)
     if (observer.kinds == 0) {
         observer.kinds = UINT32_MAX;
     }
+    ME_ASSERT(e->strand > 0 || e->n_first_observers == e->n_observers);
+    e->strand_of[e->n_observers] = e->strand;
+    e->n_first_observers += e->strand <= 0 ? 1 : 0;
     e->observers[e->n_observers++] = observer;
 }
 
 void me_engine_mute(me_engine *e)
 {
+    me_strand_tell(e);
     e->n_observers = 0;
+    e->n_first_observers = 0;
 }
 
 me_status me_engine_status(const me_engine *e, me_diag *diag)
@@ -266,16 +274,26 @@ void me_engine_count_events(me_engine *e, uint64_t count)
     e->n_events += count;
 }
 
+/** Is an observer told now, and not later (strand_tape.h)? */
+static bool hears(const me_engine *e, uint32_t observer)
+{
+    return e->strand == ME_STRANDS_ALL
+               ? observer < e->n_first_observers
+               : e->strand_of[observer] == e->strand ||
+                     e->strand_of[observer] == ME_STRANDS_ALL;
+}
+
 /** Tell observers an event that is complete. */
 static void deliver(me_engine *e, const me_event *event)
 {
     e->n_events++;
     for (uint32_t i = 0; i < e->n_observers; i++) {
         const me_observer *o = &e->observers[i];
-        if ((o->kinds & ME_EVENT_BIT(event->kind)) != 0) {
+        if ((o->kinds & ME_EVENT_BIT(event->kind)) != 0 && hears(e, i)) {
             o->on_event(o->self, event);
         }
     }
+    me_strand_keep_event(e, event);
 }
 
 void me_emit(me_engine *e, me_event *event)
@@ -315,10 +333,12 @@ void me_emit_exchange(me_engine *e, me_exchange_event *exchange)
     e->n_events += exchange->sent.calls + exchange->received.calls;
     for (uint32_t i = 0; i < e->n_observers; i++) {
         const me_observer *o = &e->observers[i];
-        if ((o->kinds & ME_EVENT_BIT(ME_EVENT_COLLECTIVE)) != 0) {
+        if ((o->kinds & ME_EVENT_BIT(ME_EVENT_COLLECTIVE)) != 0 &&
+            hears(e, i)) {
             o->on_exchange(o->self, exchange);
         }
     }
+    me_strand_keep_exchange(e, exchange);
 }
 
 void me_point(me_engine *e, const char *name)

@@ -130,7 +130,7 @@ typedef struct me_compiled {
 } me_compiled;
 
 enum {
-    ME_MAX_OBSERVERS = 8,
+    ME_MAX_OBSERVERS = 24,
     ME_MAX_COMPILED = 32
 };
 

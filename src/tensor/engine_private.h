@@ -132,6 +132,13 @@ struct me_engine {
     me_card card;
     me_observer observers[ME_MAX_OBSERVERS];
     uint32_t n_observers;
+    int8_t strand_of[ME_MAX_OBSERVERS]; /**< of each observer, see strand.h */
+    int8_t strand;                      /**< that is told now */
+    uint32_t
+        n_first_observers; /**< of no strand or the first, which come before
+                                     the others */
+    struct me_strand_tape
+        *strand_tape; /**< owned; NULL: nothing was kept yet */
     uint64_t n_events;
     bool has_exchanged[ME_GROUP_COUNT]; /**< see me_engine_has_exchanged() */
 

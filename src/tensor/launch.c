@@ -15,7 +15,7 @@ void me_engine_listen(me_engine *e, me_launch_listener listener)
 
 static bool is_heard(const me_engine *e)
 {
-    return e->listener.on_launch != NULL && !e->is_mute &&
+    return e->listener.on_launch != NULL && !e->is_mute && e->strand <= 0 &&
            e->iteration == e->listener.iteration;
 }
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "tensor/engine_private.h"
+#include "tensor/strand_tape.h"
 
 #include <string.h>
 
@@ -130,7 +131,7 @@ static uint64_t pending_bytes(const me_engine *e)
 static void begin_telling(const me_engine *e, const me_repeated *action,
                           uint32_t kinds[ME_MAX_OBSERVERS])
 {
-    for (uint32_t i = 0; i < e->n_observers; i++) {
+    for (uint32_t i = 0; i < e->n_first_observers; i++) {
         const me_observer *o = &e->observers[i];
         kinds[i] =
             (o->kinds | ME_REPEATED_PASSING) & o->on_repeated(o->self, action);
@@ -139,7 +140,7 @@ static void begin_telling(const me_engine *e, const me_repeated *action,
 
 static void end_telling(const me_engine *e)
 {
-    for (uint32_t i = 0; i < e->n_observers; i++) {
+    for (uint32_t i = 0; i < e->n_first_observers; i++) {
         if (e->observers[i].on_repeated_end != NULL) {
             e->observers[i].on_repeated_end(e->observers[i].self);
         }
@@ -181,100 +182,27 @@ static void follow_blocks(me_engine *e, me_script *s, uint32_t from,
     }
 }
 
-/** A script that is told. */
+/** A script that is told to the engine's observers. */
 typedef struct telling {
     me_engine *e;
-    me_script *script;
-    me_module_id outer; /**< the program's module */
+    me_telling told;
     const me_blocks *kept;
     uint32_t kinds[ME_MAX_OBSERVERS];
 } telling;
 
-/** The event as it is this time, which is the script's until it is told
- *  again. */
-static me_event *fill(const telling *t, me_script_event *x)
-{
-    me_event *event = &x->event;
-    event->iteration = t->e->iteration;
-    event->microbatch =
-        x->is_apart ? ME_NO_MICROBATCH : t->e->microbatch + x->microbatch;
-    event->module = x->is_outer ? t->outer : event->module;
-    if (x->slot != ME_SCRIPT_NO_SLOT) {
-        event->block = t->script->ids[x->slot];
-    }
-    return event;
-}
-
-static void describe(const me_block_ops *blocks, uint32_t op,
-                     me_event *event_out)
-{
-    const telling *t = blocks->self;
-    const me_script *s = t->script;
-    *event_out =
-        *fill(t, &s->events[s->stretches.op_events[blocks->first + op]]);
-}
-
-static void tell_blocks(const telling *t, const me_observer *o, uint32_t from,
-                        uint32_t to)
-{
-    const me_block_ops blocks = {
-        .ops = t->script->stretches.ops + from,
-        .n_ops = to - from,
-        .ids = t->script->ids,
-        .describe = describe,
-        .self = t,
-        .first = from,
-    };
-    if (from < to) {
-        o->on_blocks(o->self, &blocks);
-    }
-}
-
-static void tell_steps(const telling *t, const me_observer *o, uint32_t kinds,
-                       const me_script_step *steps, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        me_script_event *x = &t->script->events[steps[i].event];
-        const me_event_kind kind = x->event.kind;
-        const me_event_kind now =
-            steps[i].completes ? ME_EVENT_FREE_COMPLETED : kind;
-        if ((kinds & ME_EVENT_BIT(now)) != 0) {
-            me_event *event = fill(t, x);
-            event->kind = now;
-            o->on_event(o->self, event);
-            event->kind = kind;
-        }
-    }
-}
-
-/** Kinds of which no stretch has any: they are told by themselves. */
-static const uint32_t ALONE_KINDS =
-    ME_EVENT_BIT(ME_EVENT_PHASE) | ME_EVENT_BIT(ME_EVENT_POINT) |
-    ME_EVENT_BIT(ME_EVENT_ACTION_BEGIN) | ME_EVENT_BIT(ME_EVENT_ACTION_END);
-
 /** From where the stretch before ended to where this one ends. */
-static void tell_stretch(const telling *t, const me_script_stretch *from,
-                         const me_script_stretch *to)
+static void tell_stretch(const telling *t, uint32_t index, uint32_t ops_begin)
 {
     me_engine *e = t->e;
-    const me_script_stretches *x = &t->script->stretches;
+    const me_script_stretch *to = &t->told.script->stretches.items[index];
     if (to->completes && e->pending.count > 0) {
         me_complete_pending(e);
     }
-    follow_blocks(e, t->script, from->ops_end, to->ops_end);
-    for (uint32_t i = 0; i < e->n_observers; i++) {
-        const me_observer *o = &e->observers[i];
-        const uint32_t kinds = t->kinds[i];
-        if (o->on_blocks != NULL) {
-            tell_blocks(t, o, from->ops_end, to->ops_end);
-        } else if ((kinds & ME_REPEATED_PASSING) != 0) {
-            tell_steps(t, o, kinds, x->steps + from->steps_end,
-                       to->steps_end - from->steps_end);
-        } else if ((kinds & ~ALONE_KINDS) != 0) {
-            tell_steps(t, o, kinds, x->lasting + from->lasting_end,
-                       to->lasting_end - from->lasting_end);
-        }
+    follow_blocks(e, t->told.script, ops_begin, to->ops_end);
+    for (uint32_t i = 0; i < e->n_first_observers; i++) {
+        me_telling_stretch(&t->told, &e->observers[i], t->kinds[i], index);
     }
+    me_strand_keep_stretch(e, index);
 }
 
 /** Which modules run now that its events were told, and not run. */
@@ -321,7 +249,7 @@ static void tell_drop(const telling *t, const me_script_event *x)
 {
     me_engine *e = t->e;
     const me_module_id module = e->module;
-    e->module = x->is_outer ? t->outer : x->event.module;
+    e->module = x->is_outer ? t->told.outer : x->event.module;
     if (x->drop == ME_SCRIPT_ATTRIBUTE) {
         me_attribute_set(e, x->attribute, NULL);
     } else if (x->drop == ME_SCRIPT_KEPT) {
@@ -336,7 +264,7 @@ static void tell_alone(const telling *t, me_script_event *x,
 {
     me_engine *e = t->e;
     if (x->turn != ME_SCRIPT_EVENT) {
-        turn(e, t->script, x, t->outer);
+        turn(e, t->told.script, x, t->told.outer);
         return;
     }
     if (x->drop != ME_SCRIPT_NO_DROP) {
@@ -347,35 +275,36 @@ static void tell_alone(const telling *t, me_script_event *x,
         part->release(part->self, x->slot);
         return;
     }
-    me_event *event = fill(t, x);
+    me_event *event = me_telling_fill(&t->told, x);
     if (event->kind == ME_EVENT_POINT) {
         event->name = part->name(part->self, event->name);
     }
-    for (uint32_t i = 0; i < e->n_observers; i++) {
+    for (uint32_t i = 0; i < e->n_first_observers; i++) {
         if ((t->kinds[i] & ME_EVENT_BIT(event->kind)) != 0) {
             e->observers[i].on_event(e->observers[i].self, event);
         }
     }
+    me_strand_keep_alone(e, event);
 }
 
 /** Tell all events, from and back to the program's module. */
 static void tell_events(telling *t, const me_script_part *part)
 {
     me_engine *e = t->e;
-    const me_script *s = t->script;
-    me_script_stretch from = {.ops_end = 0};
+    const me_script *s = t->told.script;
+    uint32_t ops_begin = 0;
     for (uint32_t i = 0; i < s->stretches.count; i++) {
         const me_script_stretch *to = &s->stretches.items[i];
-        tell_stretch(t, &from, to);
+        tell_stretch(t, i, ops_begin);
         if (to->event != ME_SCRIPT_NO_EVENT) {
             tell_alone(t, &s->events[to->event], part);
         }
-        from = *to;
+        ops_begin = to->ops_end;
     }
     if (!s->stretches.goes_back) {
         follow_modules(e, s);
     }
-    e->module = s->stretches.goes_back ? t->outer : s->module_after;
+    e->module = s->stretches.goes_back ? t->told.outer : s->module_after;
     e->n_events += s->n_events;
 }
 
@@ -404,13 +333,20 @@ bool me_script_tell(me_engine *e, me_script *script, uint32_t id,
                     script->module == e->module &&
                     me_script_frees_as_recorded(script, inputs->kept),
     };
-    telling t = {
-        .e = e, .script = script, .outer = e->module, .kept = inputs->kept};
+    telling t = {.e = e,
+                 .told = {.script = script,
+                          .ids = script->ids,
+                          .outer = e->module,
+                          .iteration = e->iteration,
+                          .microbatch = e->microbatch},
+                 .kept = inputs->kept};
+    me_strand_keep_repeated(e, &t.told, &action);
     begin_telling(e, &action, t.kinds);
     me_script_bind(script, inputs);
     set_categories(script, inputs);
     tell_events(&t, part);
     end_telling(e);
+    me_strand_keep_repeated_end(e);
     add_work(e, script);
     return me_engine_is_ok(e);
 }

@@ -4,6 +4,7 @@
 #include "tensor/engine_private.h"
 #include "tensor/script.h"
 #include "tensor/script_reader.h"
+#include "tensor/strand_tape.h"
 
 #include <string.h>
 
@@ -41,6 +42,7 @@ void me_record_event(me_engine *e, const me_event *event)
 void me_script_begin(me_engine *e)
 {
     me_recording *r = &e->recording;
+    me_strand_tell(e); // what was recorded before may go
     r->is_on = me_engine_is_ok(e);
     r->count = 0;
     r->n_keepings = 0;
