@@ -136,6 +136,17 @@ static uint64_t count_elements(const me_trainer *t, int begin, int end,
     return numel;
 }
 
+me_strand_traits me_strand_traits_of(const me_trainer *t, int i)
+{
+    uint64_t of_all = 0;
+    const uint64_t numel = count_elements(t, i, i + 1, &of_all);
+    return (me_strand_traits){
+        .has_shards = t->optimizers[i].count > 0,
+        .has_norm = numel > 0,
+        .has_split_norm = of_all > 0,
+    };
+}
+
 /** Transformer Engine's kernel over all gradients at once. The result stays on
  *  the device. @return owned by the caller */
 static me_tensor *multi_tensor_norm(me_trainer *t, int begin, int end,

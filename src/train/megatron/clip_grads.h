@@ -17,6 +17,16 @@ void me_clip_gradients(struct me_trainer *t, int count);
 /** Transformer Engine's multi_tensor_l2norm() of @p numel elements. @return the
  *  norm, a variable of the running frame */
 me_tensor *me_multi_tensor_l2norm(me_engine *e, me_dtype dtype, uint64_t numel);
+
+/** What strands have to have in common of an optimizer (strands.h). */
+typedef struct me_strand_traits {
+    bool has_shards;
+    bool has_norm;       /**< gradients count for it */
+    bool has_split_norm; /**< also such that tensor ranks split */
+} me_strand_traits;
+
+/** They of optimizer @p i. Local. */
+me_strand_traits me_strand_traits_of(const struct me_trainer *t, int i);
 /** count_zeros() of the first @p count optimizers' gradients. */
 void me_count_zeros(struct me_trainer *t, int count);
 /** get_grad_stats_parallel_group(): the ranks over which the norm of what an

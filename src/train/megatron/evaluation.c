@@ -5,6 +5,7 @@
  * both are run, and of the others only the losses are there. */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "tensor/strand.h"
 #include "train/megatron/bookkeeping.h"
 #include "train/megatron/forward_backward.h"
 #include "train/megatron/p2p.h"
@@ -100,6 +101,7 @@ static bool begin(me_trainer *t, uint64_t forwards, training *before)
 static void end(me_trainer *t, const training *before)
 {
     if (t->repeats != before->repeats) {
+        me_strands_settle(t->e);
         me_repeats_fini(t);
     }
     me_grad_enable(t->e, before->records);

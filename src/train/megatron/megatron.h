@@ -39,6 +39,12 @@ typedef struct me_megatron_spec {
         times_kernels; /**< compiled ones, whatever the job says of the cache */
     bool *must_run_all; /**< set where they turn out not to repeat; borrowed */
     me_twin_listener twin_listener;
+    /** Of each rank that is run as a strand (strands.h), from the program's own
+     *  on; borrowed. */
+    const me_communicators *strands;
+    int32_t n_strands;    /**< of them; 0: the program's own alone */
+    bool *must_run_apart; /**< set where ranks cannot be strands after all;
+                               borrowed */
 } me_megatron_spec;
 
 /**

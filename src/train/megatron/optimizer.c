@@ -10,6 +10,7 @@
 #include "train/megatron/hybrid_optimizer.h"
 #include "train/megatron/layer_wise.h"
 #include "train/megatron/quantized_parameters.h"
+#include "train/megatron/strands.h"
 #include "train/megatron/trainer.h"
 #include "train/optim/emerging.h"
 #include "train/optim/optim.h"
@@ -83,11 +84,15 @@ me_tensor *me_make_main_parameter(me_trainer *t, const me_parameter *parameter,
 
 static void make_main_parameters(me_trainer *t, me_optimizer *o)
 {
-    for (uint32_t i = 0; i < o->count && me_engine_is_ok(t->e); i++) {
-        me_shard_state *s = &o->shards[i];
-        s->main = me_make_main_parameter(t, s->parameter, s->numel);
+    for (int32_t strand = 0; strand < me_strands_count(t); strand++) {
+        me_strand_begin(t, strand);
+        for (uint32_t i = 0; i < o->count && me_engine_is_ok(t->e); i++) {
+            me_shard_state *s = &o->shards[i];
+            s->main = me_make_main_parameter(t, s->parameter, s->numel);
+        }
+        me_module_switch(t->e, ME_NO_MODULE);
+        me_strand_end(t);
     }
-    me_module_switch(t->e, ME_NO_MODULE);
 }
 
 /** _get_qkv_split_shapes(): queries of a group, a key, a value. */
@@ -159,6 +164,7 @@ static int count_used(const me_trainer *t)
 void me_optimizer_create(me_trainer *t)
 {
     me_optimizer_collect(t);
+    me_strands_collect(t);
     if (!me_engine_is_ok(t->e)) {
         return;
     }
@@ -198,12 +204,14 @@ static void destroy(me_trainer *t, me_optimizer *o)
 
 void me_optimizer_destroy(me_trainer *t)
 {
+    me_strands_destroy(t);
     for (int i = 0; i < t->n_optimizers; i++) {
         destroy(t, &t->optimizers[i]);
     }
 }
 
-void me_optimizer_zero_grad(me_trainer *t)
+/** Those of one rank. */
+static void zero_own_gradients(me_trainer *t)
 {
     for (int i = 0; i < t->n_optimizers; i++) {
         for (uint32_t k = 0; k < t->optimizers[i].count; k++) {
@@ -213,6 +221,28 @@ void me_optimizer_zero_grad(me_trainer *t)
                 me_clear(t->e, &s->parameter->tensor->grad);
             }
         }
+    }
+}
+
+/** Are there float32 copies of gradients? An Adam that holds main parameters takes
+ *  them as they are. */
+static bool copies_gradients(const me_trainer *t)
+{
+    return t->config->train.grad_dtype != ME_DTYPE_FLOAT32 &&
+           !t->wrapper->has_own_main_parameters &&
+           !me_adam_holds_main_parameters(t->config);
+}
+
+void me_optimizer_zero_grad(me_trainer *t)
+{
+    if (!copies_gradients(t)) {
+        zero_own_gradients(t);
+        return;
+    }
+    for (int32_t strand = 0; strand < me_strands_count(t); strand++) {
+        me_strand_begin(t, strand);
+        zero_own_gradients(t);
+        me_strand_end(t);
     }
 }
 
@@ -227,17 +257,10 @@ me_dtype me_step_grad_dtype(const me_trainer *t)
                : ME_DTYPE_FLOAT32;
 }
 
-/** Gradients that are not float32 get a float32 copy until they are zeroed; an
- *  Adam that holds main parameters takes them as they are. */
-static void copy_gradients(me_trainer *t, me_optimizer *o)
+/** The float32 copies of one rank's gradients. */
+static void copy_own_gradients(me_trainer *t, const me_optimizer *o)
 {
     me_engine *e = t->e;
-    if (t->config->train.grad_dtype == ME_DTYPE_FLOAT32 ||
-        t->wrapper->has_own_main_parameters ||
-        me_adam_holds_main_parameters(t->config)) {
-        return;
-    }
-    const me_category category = me_category_set(e, ME_CATEGORY_GRADIENT);
     for (uint32_t i = 0; i < o->count; i++) {
         me_shard_state *s = &o->shards[i];
         const me_frame frame = me_enter(e);
@@ -250,8 +273,22 @@ static void copy_gradients(me_trainer *t, me_optimizer *o)
         }
         me_leave(e, frame, NULL);
     }
-    me_category_set(e, category);
     me_module_switch(e, ME_NO_MODULE);
+}
+
+/** Gradients that are not float32 get a float32 copy until they are zeroed. */
+static void copy_gradients(me_trainer *t, me_optimizer *o)
+{
+    if (!copies_gradients(t)) {
+        return;
+    }
+    const me_category category = me_category_set(t->e, ME_CATEGORY_GRADIENT);
+    for (int32_t strand = 0; strand < me_strands_count(t); strand++) {
+        me_strand_begin(t, strand);
+        copy_own_gradients(t, o);
+        me_strand_end(t);
+    }
+    me_category_set(t->e, category);
 }
 
 /** Unscale by the inverse of the loss scale, and look for an overflow. */
@@ -320,6 +357,16 @@ void me_optimizer_step_groups(me_trainer *t, me_optimizer *o)
     }
     me_precision_aware_end(t->e, &o->aware);
     me_emerging_end(t->e, &o->emerging);
+}
+
+/** As each strand in turn. */
+static void step_strands(me_trainer *t, me_optimizer *o)
+{
+    for (int32_t strand = 0; strand < me_strands_count(t); strand++) {
+        me_strand_begin(t, strand);
+        me_optimizer_step_groups(t, o);
+        me_strand_end(t);
+    }
 }
 
 /** _copy_main_params_to_model_params(): fp16 takes the way of multi-tensor
@@ -404,7 +451,7 @@ static void step_all(me_trainer *t, int count)
         if (t->config->optimizer.cpu_offload) {
             me_hybrid_step(t, &t->optimizers[i]);
         } else {
-            me_optimizer_step_groups(t, &t->optimizers[i]);
+            step_strands(t, &t->optimizers[i]);
         }
         t->optimizers[i].has_stepped = true;
         me_start_timers(t, is_mixed(t) ? 1 : 0);

@@ -8,6 +8,7 @@
 #ifndef MEMEST_TRAIN_MEGATRON_OPTIMIZER_H
 #define MEMEST_TRAIN_MEGATRON_OPTIMIZER_H
 
+#include "tensor/strand.h"
 #include "train/megatron/ddp.h"
 #include "train/optim/optim.h"
 
@@ -39,6 +40,13 @@ typedef enum me_optimizer_part {
     ME_PART_REST
 } me_optimizer_part;
 
+/** What one rank steps of an optimizer's parameters. */
+typedef struct me_shard_list {
+    me_shard_state *shards; /**< group by group; owned */
+    uint32_t count;
+    uint32_t group_end[ME_OPTIMIZER_GROUPS];
+} me_shard_list;
+
 /** One optimizer of a rank's ChainedOptimizer. */
 typedef struct me_optimizer {
     me_optimizer_kind kind;
@@ -50,6 +58,9 @@ typedef struct me_optimizer {
     me_shard_state *shards; /**< group by group */
     uint32_t count;
     uint32_t group_end[ME_OPTIMIZER_GROUPS];
+    /** Of each strand, if there are several (strands.h); of the one that runs the
+     *  same as above. */
+    me_shard_list strands[ME_STRANDS_MAX];
     uint32_t n_offloaded; /**< how many of `shards`, from the first on, the host
                              steps */
     me_shard_state *whole; /**< of whole parameters, which a distributed

@@ -2,6 +2,7 @@
 #include "train/megatron/rounds.h"
 
 #include "nn/megatron/rope.h"
+#include "tensor/strand.h"
 #include "train/megatron/repeat.h"
 #include "train/megatron/repeat_state.h"
 #include "train/megatron/step.h"
@@ -31,6 +32,9 @@ void me_rounds_init(me_rounds *r, me_trainer *t, const me_round_loop *loop)
 
 void me_rounds_fini(me_rounds *r)
 {
+    if (r->t != NULL) {
+        me_strands_settle(r->t->e);
+    }
     me_live_blocks_fini(&r->live);
     me_script_fini(&r->script);
 }
