@@ -84,6 +84,10 @@ me_status me_plan_fold_shards(me_plan *plan, const me_shard_classes *shards,
  *  stands for all of them. Local. */
 int32_t me_plan_kin(const me_plan *plan, int32_t class_id);
 
+/** The class of the first rank of the data-parallel group that does what a class's
+ *  ranks do, but for the shards that it steps. Local. */
+int32_t me_plan_first_like(const me_plan *plan, int32_t class_id);
+
 /** What the modules of that class's shards are in @p class_id. Local. */
 me_shard_modules me_plan_shard_modules(const me_plan *plan, int32_t class_id);
 

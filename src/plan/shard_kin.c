@@ -69,6 +69,18 @@ static int32_t find_kin(const me_plan *plan, int32_t class_id)
     return class_id;
 }
 
+int32_t me_plan_first_like(const me_plan *plan, int32_t class_id)
+{
+    const int32_t rank = me_plan_representative(plan, class_id);
+    const me_group group =
+        me_grid_group(&plan->grid, ME_GROUP_DATA_CONTEXT, rank);
+    int32_t i = 0;
+    while (!is_like(plan, rank, me_group_member(&group, i))) {
+        i++; // it is like itself
+    }
+    return plan->class_of[me_group_member(&group, i)];
+}
+
 me_status me_plan_find_kin(me_plan *plan, me_diag *diag)
 {
     plan->kin_of =

@@ -12,6 +12,7 @@
 #include "run/job_card.h"
 #include "run/program.h"
 #include "run/units.h"
+#include "tensor/strand.h"
 
 #ifndef ME_VERSION
 #    define ME_VERSION "unknown"
@@ -65,6 +66,15 @@ static me_status survey_links(me_run *s, me_diag *diag)
     return status == ME_OK ? me_links_note(&s->links, s->config, diag) : status;
 }
 
+/** How many programs are told in one go, so that each of several workers has some
+ *  of its own. */
+static int32_t strands_of(int workers)
+{
+    return workers <= 1                ? ME_STRANDS_MAX
+           : workers >= ME_STRANDS_MAX ? 1
+                                       : ME_STRANDS_MAX / workers;
+}
+
 static me_status make_plan(me_run *s, me_diag *diag)
 {
     me_status status = me_plan_create(s->config, true, diag, &s->plan);
@@ -95,12 +105,16 @@ static me_status make_plan(me_run *s, me_diag *diag)
                        .runs_all_rounds = s->options.no_fold,
                        .keeps_course = s->options.keeps_course,
                        .keeps_totals = s->options.keeps_totals,
+                       .strands_max =
+                           strands_of(me_transport_size(s->transport)),
                        .events_path = s->options.events_path,
                        .events_rank = s->options.events_rank,
                        .events_iteration = s->options.events_iteration},
         .count = folds ? s->plan->n_classes : world,
         .are_classes = folds || s->plan->n_classes == world,
         .shares_results = folds,
+        .strands_max = strands_of(me_transport_size(s->transport) *
+                                  (int)s->options.threads),
         .process = me_transport_rank(s->transport),
         .n_processes = me_transport_size(s->transport),
     };

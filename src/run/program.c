@@ -2,6 +2,7 @@
 #include "run/program.h"
 
 #include "base/alloc.h"
+#include "tensor/strand.h"
 
 /** One row a framework. */
 static const me_program_kind *const kinds[] = {
@@ -43,6 +44,21 @@ me_status me_program_init(const me_plan *plan, int32_t rank,
     return program_out->kind->init(plan, rank, program_out);
 }
 
+me_status me_program_add_strand(const me_plan *plan, int32_t rank,
+                                me_program *program)
+{
+    if (program->strands == NULL) {
+        program->strands = me_alloc(ME_STRANDS_MAX, sizeof *program->strands,
+                                    "program.strands");
+        if (program->strands == NULL) {
+            return ME_ERR_NOMEM;
+        }
+        program->strands[program->n_strands++] = program->comm;
+    }
+    program->strands[program->n_strands++] = communicators(plan, rank);
+    return ME_OK;
+}
+
 void me_program_run(me_engine *e, me_program *program)
 {
     program->kind->run(e, program);
@@ -51,7 +67,10 @@ void me_program_run(me_engine *e, me_program *program)
 void me_program_fini(me_program *program)
 {
     me_free(program->chunks);
+    me_free(program->strands);
     program->chunks = NULL;
+    program->strands = NULL;
+    program->n_strands = 0;
 }
 
 me_status me_program_shard_classes(void *self, const me_plan *plan,

@@ -26,6 +26,8 @@ typedef struct me_program_kind {
     /** As me_shard_classes.find. */
     me_status (*shard_classes)(const me_plan *plan, int32_t rank, me_diag *diag,
                                int32_t *class_out, me_shard_kin *kin);
+    /** Can one program stand for ranks with other shards (tensor/strand.h)? */
+    bool (*can_have_strands)(const me_config *config);
     me_host_program host; /**< whose host works around its kernels */
     /** The order of forwards and backwards, a line each, for `--dump`. */
     const me_schedule *(*schedule)(const me_plan *plan);
@@ -40,6 +42,9 @@ typedef struct me_program {
     bool
         times_kernels; /**< compiled ones, whatever the job says of the cache */
     bool must_run_all; /**< it failed because they did not repeat */
+    bool must_run_apart;       /**< it failed because strands need their own */
+    me_communicators *strands; /**< owned; see me_program_add_strand() */
+    int32_t n_strands;
     me_twin_listener twin_listener; /**< told by Megatron-LM's alone */
     me_megatron_spec megatron;
     me_torch_spec torch;
@@ -52,6 +57,12 @@ const me_program_kind *me_program_kind_of(const me_plan *plan);
 /** @return ME_OK or ME_ERR_NOMEM; @p program_out is for me_program_fini() */
 me_status me_program_init(const me_plan *plan, int32_t rank,
                           me_program *program_out);
+
+/** The program stands for @p rank as well, as its next strand; the first one is the
+ *  program's own. Before it runs, at most ME_STRANDS_MAX in all.
+ *  @return ME_OK or ME_ERR_NOMEM */
+me_status me_program_add_strand(const me_plan *plan, int32_t rank,
+                                me_program *program);
 
 /** Run the program on @p e, which tells its observers; a failure is the
  *  engine's. */

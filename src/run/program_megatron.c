@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/alloc.h"
 #include "run/program.h"
+#include "train/megatron/strands.h"
 
 static me_status init(const me_plan *plan, int32_t rank, me_program *p)
 {
@@ -49,6 +50,9 @@ static void run(me_engine *e, me_program *p)
     p->megatron.times_kernels = p->times_kernels;
     p->megatron.must_run_all = &p->must_run_all;
     p->megatron.twin_listener = p->twin_listener;
+    p->megatron.strands = p->strands;
+    p->megatron.n_strands = p->n_strands;
+    p->megatron.must_run_apart = &p->must_run_apart;
     (void)me_megatron_run(e, &p->megatron, &p->comm);
 }
 
@@ -108,6 +112,7 @@ const me_program_kind me_megatron_program = {
     .init = init,
     .run = run,
     .shard_classes = shard_classes,
+    .can_have_strands = me_megatron_can_have_strands,
     .schedule = schedule,
     .host = ME_HOST_OF_MEGATRON,
 };

@@ -37,10 +37,17 @@ static me_status shard_classes(const me_plan *plan, int32_t rank, me_diag *diag,
                : me_fail(diag, ME_ERR_NOMEM, "no host memory for the plan");
 }
 
+static bool has_no_strands(const me_config *config)
+{
+    (void)config;
+    return false;
+}
+
 const me_program_kind me_torch_program = {
     .init = init,
     .run = run,
     .shard_classes = shard_classes,
+    .can_have_strands = has_no_strands,
     .schedule = schedule,
     .host = ME_HOST_OF_TORCH,
 };

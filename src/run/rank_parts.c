@@ -121,7 +121,7 @@ static bool has_times(const me_plan *plan, int32_t rank)
 static me_status make_clock(me_rank_parts *p, me_diag *diag)
 {
     const me_simulation *s = p->simulation;
-    if (!has_times(s->plan, p->rank)) {
+    if (p->is_strand || !has_times(s->plan, p->rank)) {
         return ME_OK;
     }
     const me_status status =
@@ -207,6 +207,24 @@ me_status me_rank_parts_observe(me_rank_parts *p, me_diag *diag)
             me_engine_observe(p->engine, me_event_log_observer(p->events));
         }
     }
+    return status;
+}
+
+me_status me_rank_parts_add_strand(me_rank_parts *first, me_rank_parts *strand,
+                                   me_diag *diag)
+{
+    const me_plan *plan = first->simulation->plan;
+    me_rank_parts *p = strand;
+    p->engine = first->engine;
+    p->is_strand = true;
+    if (me_program_add_strand(plan, p->rank, &first->program) != ME_OK) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the program");
+    }
+    first->strands[first->n_strands++] = p;
+    me_strand_set(p->engine, first->n_strands);
+    const me_status status = me_rank_parts_observe(p, diag);
+    me_strand_set(p->engine, ME_STRANDS_ALL);
+    p->watch = (me_twin_watch){.pool = p->pool, .tracker = p->tracker};
     return status;
 }
 
@@ -337,22 +355,40 @@ static me_status set_time(const me_rank_parts *p, me_diag *diag,
     return status;
 }
 
+/** An me_twin_listener.tell: a program's watch, and those of its strands. */
+static void tell_watches(void *self, bool begins)
+{
+    me_rank_parts *p = self;
+    me_strands_settle(p->engine);
+    me_twin_watch_tell(&p->watch, begins);
+    for (int32_t i = 0; i < p->n_strands; i++) {
+        me_twin_watch_tell(&p->strands[i]->watch, begins);
+    }
+}
+
+/** Could all who listened follow? */
+static me_status check_observers(const me_rank_parts *p, me_diag *diag)
+{
+    me_status status = me_pool_observer_status(p->pool, diag);
+    if (status == ME_OK && p->late.pool != NULL) {
+        status = me_pool_observer_status(p->late.pool, diag);
+    }
+    return status == ME_OK ? me_device_observer_status(p->device, diag)
+                           : status;
+}
+
 me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag)
 {
     p->watch = (me_twin_watch){.pool = p->pool, .tracker = p->tracker};
-    p->program.twin_listener =
-        (me_twin_listener){me_twin_watch_tell, &p->watch};
+    p->program.twin_listener = (me_twin_listener){tell_watches, p};
     me_program_run(p->engine, &p->program);
     const bool is_dead = me_pool_observer_limit(p->pool).is_oom;
     me_status status = is_dead ? ME_OK : me_engine_status(p->engine, diag);
     if (status == ME_OK) {
-        status = me_pool_observer_status(p->pool, diag);
+        status = check_observers(p, diag);
     }
-    if (status == ME_OK && p->late.pool != NULL) {
-        status = me_pool_observer_status(p->late.pool, diag);
-    }
-    if (status == ME_OK) {
-        status = me_device_observer_status(p->device, diag);
+    for (int32_t i = 0; status == ME_OK && i < p->n_strands; i++) {
+        status = check_observers(p->strands[i], diag);
     }
     return status;
 }
@@ -422,7 +458,9 @@ void me_rank_parts_fini(me_rank_parts *p)
     me_event_log_destroy(p->events);
     me_tracker_destroy(p->tracker);
     me_program_fini(&p->program);
-    me_engine_destroy(p->engine);
+    if (!p->is_strand) {
+        me_engine_destroy(p->engine);
+    }
     me_device_observer_destroy(p->device);
     me_pool_observer_destroy(p->pool);
     me_late_frees_fini(&p->late);

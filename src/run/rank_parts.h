@@ -18,6 +18,7 @@
 #include "run/program.h"
 #include "run/simulate.h"
 #include "run/twin.h"
+#include "tensor/strand.h"
 #include "track/event_log.h"
 #include "track/memory_trace.h"
 #include "track/tracker.h"
@@ -40,6 +41,9 @@ typedef struct me_rank_parts {
     me_rank_comms *comms;
     me_time_recorder *clock; /**< NULL: the card's rates are not known */
     me_twin_watch watch;
+    struct me_rank_parts *strands[ME_STRANDS_MAX]; /**< beside it; borrowed */
+    int32_t n_strands;
+    bool is_strand; /**< the engine is another one's */
 } me_rank_parts;
 
 /** Nothing is made yet. It points into itself once it is: not to be moved. */
@@ -63,6 +67,11 @@ me_status me_rank_parts_observe_limited(me_rank_parts *p, me_margin margin,
  *  that they do; borrowed. */
 me_status me_rank_parts_observe_traced(me_rank_parts *p, me_memory_trace *trace,
                                        me_diag *diag) ME_MUST_CHECK;
+
+/** Those who listen for a rank that is the next strand of @p first's program. It
+ *  borrows the engine, and goes before it. @return as me_rank_parts_observe() */
+me_status me_rank_parts_add_strand(me_rank_parts *first, me_rank_parts *strand,
+                                   me_diag *diag) ME_MUST_CHECK;
 
 /** Run the program; one that dies for want of memory is no failure. */
 me_status me_rank_parts_run(me_rank_parts *p, me_diag *diag) ME_MUST_CHECK;

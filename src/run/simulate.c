@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run/simulate.h"
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "report/verdict.h"
@@ -244,59 +245,150 @@ static void note_peaks(const me_simulation *simulation, int32_t rank,
     }
 }
 
-/**
- * As me_simulate_rank().
- *
- * @param must_run_all_out  micro-batches were taken for like that are not
- */
+/** A rank that is simulated, by itself or as a strand of the first one. */
+typedef struct rank_run {
+    me_simulation simulation;
+    me_rank_parts parts;
+    me_footprint footprint;
+    me_rank_result *result;
+} rank_run;
+
+/** The rank, and its strands. */
+typedef struct rank_runs {
+    rank_run *items; /**< owned */
+    uint32_t count;
+    bool must_run_all;   /**< micro-batches were taken for like that are not */
+    bool must_run_apart; /**< the strands have programs of their own */
+} rank_runs;
+
+static me_status begin_runs(const me_simulation *simulation, int32_t rank,
+                            me_diag *diag, rank_runs *r)
+{
+    r->count = 1 + simulation->n_strands;
+    r->items = me_alloc(r->count, sizeof *r->items, "simulate.ranks");
+    if (r->items == NULL) {
+        return me_fail(diag, ME_ERR_NOMEM, "no host memory for the ranks");
+    }
+    for (uint32_t i = 0; i < r->count; i++) {
+        me_simulation *own = &r->items[i].simulation;
+        const me_strand *strand = i == 0 ? NULL : &simulation->strands[i - 1];
+        *own = *simulation;
+        if (strand != NULL) {
+            own->kin = strand->kin;
+            own->n_kin = strand->n_kin;
+            own->differs_from_twin = strand->differs_from_twin;
+        }
+        r->items[i].parts =
+            me_rank_parts_begin(own, strand == NULL ? rank : strand->rank);
+    }
+    return ME_OK;
+}
+
+/** All who listen, and the program that they listen to. */
+static me_status run_program(rank_runs *r, me_call_log *log, me_diag *diag)
+{
+    me_rank_parts *first = &r->items[0].parts;
+    me_status status = me_rank_parts_make_program(first, log, diag);
+    if (status == ME_OK) {
+        me_strand_set(first->engine, r->count > 1 ? 0 : ME_STRANDS_ALL);
+        status = me_rank_parts_observe(first, diag);
+        me_strand_set(first->engine, ME_STRANDS_ALL);
+    }
+    for (uint32_t i = 1; status == ME_OK && i < r->count; i++) {
+        status = me_rank_parts_add_strand(first, &r->items[i].parts, diag);
+    }
+    if (status == ME_OK) {
+        status = me_rank_parts_run(first, diag);
+        r->must_run_all = first->program.must_run_all;
+        r->must_run_apart = first->program.must_run_apart;
+    }
+    return status;
+}
+
+/** What those who listened for it have seen. */
+static me_status collect_run(rank_run *x, me_diag *diag)
+{
+    const me_simulation *s = &x->simulation;
+    me_status status = me_rank_parts_collect(&x->parts, diag, &x->result);
+    if (status == ME_OK) {
+        status = collect_kin(s, &x->parts, diag);
+    }
+    if (status == ME_OK) {
+        x->footprint = me_rank_parts_footprint(&x->parts);
+        raise_footprint(x->result, &x->footprint);
+        me_twin_watch_end(&x->parts.watch, s->differs_from_twin);
+        note_peaks(s, x->parts.rank, x->result);
+    }
+    return status;
+}
+
+static void count_events(const rank_run *first, const me_call_log *log)
+{
+    const uint64_t events = me_engine_events(first->parts.engine);
+    if (first->simulation.n_events != NULL) {
+        *first->simulation.n_events += events;
+    }
+    me_log(ME_LOG_DEBUG, "rank %d: %llu events, %llu calls", first->parts.rank,
+           (unsigned long long)events,
+           (unsigned long long)me_call_log_count(log));
+}
+
+static me_status end_run(rank_run *x, me_diag *diag)
+{
+    uint32_t shard = 0;
+    const me_status status = find_end(&x->simulation, x->parts.rank,
+                                      &x->footprint, diag, x->result, &shard);
+    return status == ME_OK ? end_kin(&x->simulation, shard, x->result, diag)
+                           : status;
+}
+
+/** Strands before the engine that they borrow. */
+static void end_parts(rank_runs *r)
+{
+    for (uint32_t i = r->items == NULL ? 0 : r->count; i > 0; i--) {
+        me_rank_parts_fini(&r->items[i - 1].parts);
+    }
+}
+
+/** As me_simulate_rank(). @param r  all zero; the caller gives its items back */
+static me_status simulate_runs(const me_simulation *simulation, int32_t rank,
+                               me_call_log *log, me_diag *diag, rank_runs *r)
+{
+    me_status status = begin_runs(simulation, rank, diag, r);
+    if (status == ME_OK) {
+        status = run_program(r, log, diag);
+    }
+    for (uint32_t i = 0; status == ME_OK && i < r->count; i++) {
+        status = collect_run(&r->items[i], diag);
+    }
+    if (status == ME_OK) {
+        count_events(&r->items[0], log);
+    }
+    end_parts(r);
+    for (uint32_t i = 0; status == ME_OK && i < r->count; i++) {
+        status = end_run(&r->items[i], diag);
+    }
+    return status;
+}
+
+/** As simulate_runs(), with results where they belong. */
 static me_status simulate_rank(const me_simulation *simulation, int32_t rank,
                                me_call_log *log, me_diag *diag,
-                               me_rank_result **result_out,
-                               bool *must_run_all_out)
+                               me_rank_result **result_out, rank_runs *r)
 {
-    me_rank_parts p = me_rank_parts_begin(simulation, rank);
-    me_rank_result *result = NULL;
-    me_footprint footprint = {0, 0, 0};
-    uint32_t shard = 0;
-    me_status status = me_rank_parts_make_program(&p, log, diag);
-    if (status == ME_OK) {
-        status = me_rank_parts_observe(&p, diag);
-    }
-    if (status == ME_OK) {
-        status = me_rank_parts_run(&p, diag);
-        *must_run_all_out = p.program.must_run_all;
-    }
-    if (status == ME_OK) {
-        status = me_rank_parts_collect(&p, diag, &result);
-    }
-    if (status == ME_OK) {
-        status = collect_kin(simulation, &p, diag);
-    }
-    if (status == ME_OK) {
-        footprint = me_rank_parts_footprint(&p);
-        raise_footprint(result, &footprint);
-        me_twin_watch_end(&p.watch, simulation->differs_from_twin);
-        note_peaks(simulation, rank, result);
-        if (simulation->n_events != NULL) {
-            *simulation->n_events += me_engine_events(p.engine);
+    *r = (rank_runs){.count = 0};
+    const me_status status = simulate_runs(simulation, rank, log, diag, r);
+    for (uint32_t i = 0; r->items != NULL && i < r->count; i++) {
+        if (status != ME_OK) {
+            me_rank_result_destroy(r->items[i].result);
+        } else if (i == 0) {
+            *result_out = r->items[i].result;
+        } else {
+            *simulation->strands[i - 1].result_out = r->items[i].result;
         }
-        me_log(ME_LOG_DEBUG, "rank %d: %llu events, %llu calls", rank,
-               (unsigned long long)me_engine_events(p.engine),
-               (unsigned long long)me_call_log_count(log));
     }
-    me_rank_parts_fini(&p);
-    if (status == ME_OK) {
-        status = find_end(simulation, rank, &footprint, diag, result, &shard);
-    }
-    if (status == ME_OK) {
-        status = end_kin(simulation, shard, result, diag);
-    }
-    if (status != ME_OK) {
-        me_rank_result_destroy(result);
-        return status;
-    }
-    *result_out = result;
-    return ME_OK;
+    me_free(r->items);
+    return status;
 }
 
 me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
@@ -304,14 +396,18 @@ me_status me_simulate_rank(const me_simulation *simulation, int32_t rank,
                            me_rank_result **result_out)
 {
     me_diag own = {.status = ME_OK};
-    bool must_run_all = false;
-    me_status status =
-        simulate_rank(simulation, rank, log, &own, result_out, &must_run_all);
-    if (must_run_all) {
-        const me_simulation all = run_all(simulation, rank, &own);
+    rank_runs r;
+    me_simulation s = *simulation;
+    me_status status = simulate_rank(&s, rank, log, &own, result_out, &r);
+    for (int i = 0; i < 2 && (r.must_run_apart || r.must_run_all); i++) {
+        if (r.must_run_all) {
+            s = run_all(&s, rank, &own);
+        } else {
+            own = (me_diag){.status = ME_OK};
+            s.n_strands = 0;
+        }
         me_call_log_clear(log);
-        status =
-            simulate_rank(&all, rank, log, &own, result_out, &must_run_all);
+        status = simulate_rank(&s, rank, log, &own, result_out, &r);
     }
     if (status != ME_OK) {
         *diag = own;

@@ -25,6 +25,18 @@ typedef struct me_kin {
                                       after a failure */
 } me_kin;
 
+/** A rank that another one's program is told to as well, as a strand of it
+ *  (tensor/strand.h). All borrowed. */
+typedef struct me_strand {
+    int32_t rank;
+    bool *differs_from_twin; /**< as me_simulation's, as what follows */
+    const me_kin *kin;
+    uint32_t n_kin;
+    me_rank_result **result_out; /**< owned by the caller once it is set; it is
+                                      not where the rank has to be simulated by
+                                      itself after all */
+} me_strand;
+
 /** What does not change from rank to rank. All borrowed. */
 typedef struct me_simulation {
     const me_plan *plan;
@@ -45,6 +57,10 @@ typedef struct me_simulation {
                                 (twin.h); or NULL */
     const me_kin *kin;       /**< for whom the rank stands as well */
     uint32_t n_kin;
+    const me_strand *strands; /**< that are told the program as well */
+    uint32_t n_strands;
+    /** Of classes that are looked for, with the first; 0: none are. */
+    int32_t strands_max;
 } me_simulation;
 
 /**

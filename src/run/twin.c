@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "config/framework.h"
+#include "run/program.h"
 
 #include <string.h>
 
@@ -148,24 +149,80 @@ static int32_t kin_of(const me_plan *plan, const me_twin *twins, int32_t i)
     return twins[kin].first == kin_of_first ? kin : i;
 }
 
+/** Can a program's events be told for ranks with other shards as well? */
+static bool can_have_strands(const me_simulation *simulation)
+{
+    return simulation->strands_max > 1 && can_have_kin(simulation) &&
+           me_program_kind_of(simulation->plan)
+               ->can_have_strands(simulation->plan->config);
+}
+
+/** Of a class that is simulated first: as a strand of one before it that does what
+ *  it does, while there is room, or as the lead of more. */
+static void find_strand(const me_simulation *simulation, me_twin *twins,
+                        int32_t i, int32_t *n_leads)
+{
+    me_twin *t = &twins[i];
+    const int32_t like = can_have_strands(simulation)
+                             ? me_plan_first_like(simulation->plan, i)
+                             : i;
+    me_twin *first = &twins[like];
+    const bool is_first =
+        like >= i || first->first != like || first->kin != like;
+    const int32_t open = is_first ? i : first->open;
+    if (!is_first && twins[open].n_strands < simulation->strands_max) {
+        t->lead = open;
+        t->strand = twins[open].n_strands++;
+        t->task = twins[open].task;
+        return;
+    }
+    t->lead = i;
+    t->n_strands = 1;
+    t->open = i;
+    t->task = (*n_leads)++;
+    first->open = is_first ? first->open : i;
+}
+
+/** Lists of kin and of strands. */
+static void link_lists(me_twin *twins, int32_t n)
+{
+    for (int32_t i = n; i-- > 0;) {
+        me_twin *t = &twins[i];
+        me_twin *kin = &twins[t->kin];
+        me_twin *lead = &twins[t->lead];
+        if (t->kin != i) {
+            t->next_kin = kin->next_kin;
+            kin->next_kin = i;
+        }
+        if (t->lead != i) {
+            t->next_strand = lead->next_strand;
+            lead->next_strand = i;
+        }
+    }
+}
+
 void me_twins_find(const me_simulation *simulation, me_twin *twins_out)
 {
     const me_plan *plan = simulation->plan;
     const bool can = can_have_twins(simulation);
     const bool can_kin = can_have_kin(simulation);
     int32_t n = 0;
+    int32_t n_leads = 0;
     for (int32_t i = 0; i < plan->n_classes; i++) {
         me_twin *t = &twins_out[i];
-        *t = (me_twin){.first = can ? find_first(simulation, i) : i, .kin = i};
+        *t = (me_twin){.first = can ? find_first(simulation, i) : i,
+                       .kin = i,
+                       .lead = i,
+                       .n_strands = 1};
         t->kin = can_kin ? kin_of(plan, twins_out, i) : i;
         const int32_t stands = t->kin != i ? t->kin : t->first;
-        t->number = stands == i ? n++ : twins_out[stands].number;
-    }
-    for (int32_t i = plan->n_classes; i-- > 0;) {
-        me_twin *kin = &twins_out[twins_out[i].kin];
-        if (twins_out[i].kin != i) {
-            twins_out[i].next_kin = kin->next_kin;
-            kin->next_kin = i;
+        if (stands == i) {
+            t->number = n++;
+            find_strand(simulation, twins_out, i, &n_leads);
+        } else {
+            t->number = twins_out[stands].number;
+            t->task = twins_out[stands].task;
         }
     }
+    link_lists(twins_out, plan->n_classes);
 }

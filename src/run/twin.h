@@ -68,10 +68,21 @@ typedef struct me_twin {
     int32_t next_kin; /**< the next class that `kin` stands for; 0: none */
     int32_t number; /**< how many classes that neither have a twin nor kin come
                        before the one that stands for it */
+    /** Of a class that is simulated first: whose strand it can be
+     *  (tensor/strand.h), or itself. */
+    int32_t lead;
+    int32_t strand;      /**< its place among the lead's, which has 0 */
+    int32_t next_strand; /**< the class of the next one; 0: none */
+    int32_t n_strands;   /**< of a lead: of all of them */
+    /** Of the first class that does what others do: the last lead of those. */
+    int32_t open;
+    /** How many leads come before that of the one that stands for it: what
+     *  processes are dealt. */
+    int32_t task;
 } me_twin;
 
 /**
- * Find the twins and the kin among the classes of a plan. Local.
+ * Find the twins, the kin and the strands among the classes of a plan. Local.
  *
  * @param simulation  of these classes
  * @param twins_out   one for each class

@@ -6,6 +6,7 @@
 #include "base/progress.h"
 #include "base/workers.h"
 #include "collectives/check.h"
+#include "tensor/strand.h"
 
 static void find_twins(me_units *u)
 {
@@ -14,7 +15,12 @@ static void find_twins(me_units *u)
         return;
     }
     for (int32_t i = 0; i < u->count; i++) {
-        u->twins[i] = (me_twin){.first = i, .kin = i, .number = i};
+        u->twins[i] = (me_twin){.first = i,
+                                .kin = i,
+                                .number = i,
+                                .lead = i,
+                                .n_strands = 1,
+                                .task = i};
     }
 }
 
@@ -60,7 +66,7 @@ void me_units_fini(me_units *units)
 
 bool me_units_is_mine(const me_units *units, int32_t unit)
 {
-    return units->twins[unit].number % units->n_processes == units->process;
+    return units->twins[unit].task % units->n_processes == units->process;
 }
 
 me_rank_result *me_units_result(const me_units *units, int32_t unit)
@@ -172,20 +178,71 @@ static void digest_log(me_units *u, int32_t unit)
     }
 }
 
-/** Unless that was done. */
-static me_status simulate_unit(me_units *u, int32_t unit)
+/** A unit and those that are simulated as its strands. */
+typedef struct strands {
+    int32_t units[ME_STRANDS_MAX];
+    me_kin *kin[ME_STRANDS_MAX];      /**< for whom each stands; owned */
+    me_strand others[ME_STRANDS_MAX]; /**< all but the first */
+    uint32_t n_kin[ME_STRANDS_MAX];
+    int32_t count;
+} strands;
+
+/** @return as list_kin() */
+static me_status add_strand(me_units *u, int32_t unit, strands *x)
+{
+    const int32_t i = x->count++;
+    x->units[i] = unit;
+    const me_status status = list_kin(u, unit, &x->kin[i], &x->n_kin[i]);
+    if (status == ME_OK && i > 0) {
+        x->others[i - 1] = (me_strand){
+            .rank = rank_of_unit(u, unit),
+            .differs_from_twin = &u->ends[unit].differs_from_twin,
+            .kin = x->kin[i],
+            .n_kin = x->n_kin[i],
+            .result_out = &u->results[unit],
+        };
+        u->log_unit[unit] = x->units[0];
+    } else if (status != ME_OK) {
+        u->ends[x->units[0]].diag = u->ends[unit].diag;
+    }
+    return status;
+}
+
+/** The unit and @p more that follow among the strands of its lead, but for those
+ *  that were simulated. */
+static me_status list_strands(me_units *u, int32_t unit, int32_t more,
+                              strands *x)
+{
+    me_status status = add_strand(u, unit, x);
+    int32_t next = u->twins[unit].next_strand;
+    for (; status == ME_OK && more > 0 && next != 0; more--) {
+        if (u->results[next] == NULL) {
+            status = add_strand(u, next, x);
+        }
+        next = u->twins[next].next_strand;
+    }
+    return status;
+}
+
+/** Unless that was done.
+ *
+ *  @param more  strands of its lead, that follow, that are simulated with it */
+static me_status simulate_unit(me_units *u, int32_t unit, int32_t more)
 {
     me_unit_end *end = &u->ends[unit];
     if (u->results[unit] != NULL) {
         return end->status;
     }
+    strands all = {.count = 0};
     me_simulation simulation = u->simulation;
     simulation.n_events = &end->n_events;
     simulation.differs_from_twin = &end->differs_from_twin;
     const double begin = me_log_cpu_seconds();
-    me_kin *kin = NULL;
-    end->status = list_kin(u, unit, &kin, &simulation.n_kin);
-    simulation.kin = kin;
+    end->status = list_strands(u, unit, more, &all);
+    simulation.kin = all.kin[0];
+    simulation.n_kin = all.n_kin[0];
+    simulation.strands = all.others;
+    simulation.n_strands = (uint32_t)all.count - 1;
     if (end->status == ME_OK) {
         end->status = make_log(u, unit);
     }
@@ -194,7 +251,9 @@ static me_status simulate_unit(me_units *u, int32_t unit)
             me_simulate_rank(&simulation, rank_of_unit(u, unit), u->logs[unit],
                              &end->diag, &u->results[unit]);
     }
-    me_free(kin);
+    for (int32_t i = 0; i < all.count; i++) {
+        me_free(all.kin[i]);
+    }
     end->seconds = me_log_cpu_seconds() - begin;
     if (end->status != ME_OK) {
         note_failure(u, unit);
@@ -205,23 +264,46 @@ static me_status simulate_unit(me_units *u, int32_t unit)
 }
 
 /** A unit and those that may have its result, which otherwise run as well, but
- *  for those for whom one of the others stands. */
-static void simulate_twins(me_units *u, int32_t first)
+ *  for those for whom one of the others stands.
+ *
+ *  @param more  see simulate_unit() */
+static me_status simulate_twins(me_units *u, int32_t first, int32_t more)
 {
-    me_status status = simulate_unit(u, first);
+    me_status status = simulate_unit(u, first, more);
     const bool differs = u->ends[first].differs_from_twin;
     for (int32_t i = first + 1; status == ME_OK && differs && i < u->count;
          i++) {
         if (u->twins[i].kin == i && u->twins[i].first != i &&
             u->twins[i].number == u->twins[first].number) {
-            status = simulate_unit(u, i);
+            status = simulate_unit(u, i, 0);
         }
+    }
+    return status;
+}
+
+static int32_t strands_max(const me_units *u)
+{
+    return u->strands_max < 1 ? 1 : u->strands_max;
+}
+
+/** A unit and the strands of its lead that follow, as many as are simulated in one
+ *  go; what cannot be a strand runs by itself. */
+static void simulate_strands(me_units *u, int32_t unit)
+{
+    me_status status = ME_OK;
+    int32_t next = unit;
+    for (int32_t more = strands_max(u) - 1;
+         status == ME_OK && more >= 0 &&
+         (next != 0 || more == strands_max(u) - 1);
+         more--) {
+        status = simulate_twins(u, next, more);
+        next = u->twins[next].next_strand;
     }
 }
 
 me_status me_units_run_one(me_units *units, int32_t unit, me_diag *diag)
 {
-    const me_status status = simulate_unit(units, unit);
+    const me_status status = simulate_unit(units, unit, 0);
     if (status != ME_OK) {
         *diag = units->ends[unit].diag;
     }
@@ -296,7 +378,8 @@ typedef struct tasks {
 static bool is_begun(const me_units *u, int32_t unit)
 {
     return me_units_is_mine(u, unit) && u->twins[unit].first == unit &&
-           u->twins[unit].kin == unit;
+           u->twins[unit].kin == unit &&
+           u->twins[unit].strand % strands_max(u) == 0;
 }
 
 static bool run_task(void *self, uint32_t task)
@@ -310,7 +393,7 @@ static bool run_task(void *self, uint32_t task)
     me_units *u = *job;
     const int32_t unit = (int32_t)task;
     if (is_begun(u, unit) && unit < atomic_load(&u->first_failed)) {
-        simulate_twins(u, unit);
+        simulate_strands(u, unit);
         me_progress_step(&t->progress);
     }
     return true;
@@ -395,7 +478,8 @@ me_status me_units_join(me_units *units, me_diag *diag)
             share_log(u, i);
         } else if (me_units_is_mine(u, i)) {
             const me_twin *t = &u->twins[i];
-            u->log_unit[i] = u->log_unit[t->kin != i ? t->kin : t->first];
+            const int32_t stands = t->kin != i ? t->kin : t->first;
+            u->log_unit[i] = u->log_unit[stands != i ? stands : u->log_unit[i]];
         }
     }
     return ME_OK;

@@ -48,6 +48,8 @@ typedef struct me_units {
     int32_t count;       /**< over all processes */
     bool are_classes;    /**< each is a class of the plan, else a rank */
     bool shares_results; /**< of twins, where they are classes */
+    int32_t strands_max; /**< of a lead's, that are simulated in one go; 0: each
+                              unit by itself */
     int process;         /**< this one, of n_processes */
     int n_processes;
     me_twin *twins;           /**< of each; owned, as what follows */
