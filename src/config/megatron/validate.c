@@ -2,6 +2,7 @@
 #include "base/size.h"
 #include "config/megatron/megatron_rules.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /** The options of one kind that have no default. */
@@ -311,6 +312,40 @@ static me_status check_fusion(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** CheckpointFunction keeps numel // tensor numbers of its input on each rank
+ * (split_tensor_into_1d_equal_chunks()), and gathers them for the backward, where
+ * `.view(ctx.input_0_shape)` fails if they are fewer than before. */
+static me_status check_distributed(const me_config *config, me_diag *diag)
+{
+    const me_recompute_config *r = &config->recompute;
+    if (r->granularity != ME_RECOMPUTE_FULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "recompute.distribute_saved_activations = true needs "
+                       "recompute.granularity = full");
+    }
+    if (config->parallel.tensor == 1 || config->parallel.sequence) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "recompute.distribute_saved_activations = true needs "
+                       "parallel.tensor over 1 and parallel.sequence = false");
+    }
+    const uint64_t tensor = (uint64_t)config->parallel.tensor;
+    const uint64_t tokens = me_size_mul(config->model.rank_seq_length,
+                                        config->train.micro_batch_size);
+    const uint64_t numbers = me_size_mul(tokens, config->model.hidden_size);
+    // Recomputed by blocks of no layer, nothing is saved.
+    if (r->num_layers > 0 && numbers % tensor != 0) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "recompute.distribute_saved_activations = true "
+                       "(--distribute-saved-activations): parallel.tensor = "
+                       "%" PRIu64 " does not divide the %" PRIu64
+                       " numbers of a layer's input (sequence x "
+                       "train.micro_batch_size x model.hidden_size), which "
+                       "Megatron-LM's backward then cannot put together",
+                       tensor, numbers);
+    }
+    return ME_OK;
+}
+
 static me_status check_recompute(const me_config *config, me_diag *diag)
 {
     const me_recompute_config *r = &config->recompute;
@@ -326,20 +361,8 @@ static me_status check_recompute(const me_config *config, me_diag *diag)
                        "recompute.num_layers = 0 must be at least 1 with "
                        "recompute.method = uniform");
     }
-    if (!r->distribute_saved_activations) {
-        return ME_OK;
-    }
-    if (r->granularity != ME_RECOMPUTE_FULL) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "recompute.distribute_saved_activations = true needs "
-                       "recompute.granularity = full");
-    }
-    if (config->parallel.tensor == 1 || config->parallel.sequence) {
-        return me_fail(diag, ME_ERR_CONFIG,
-                       "recompute.distribute_saved_activations = true needs "
-                       "parallel.tensor over 1 and parallel.sequence = false");
-    }
-    return ME_OK;
+    return r->distribute_saved_activations ? check_distributed(config, diag)
+                                           : ME_OK;
 }
 
 /** Products of more than two sizes: the largest tensors of a job, in bytes of

@@ -13,6 +13,9 @@
 #define SAVES   "--save x --save-interval 1 "
 #define ONE     "CUDA_DEVICE_MAX_CONNECTIONS=1"
 #define HYBRID  "--hybrid-context-parallel --calculate-per-token-loss "
+/* A layer's input has 63 x 65 numbers for each sample of a micro-batch. */
+#define DISTRIBUTED                                                            \
+    "--hidden-size 65 --kv-channels 32 --ffn-hidden-size 128 --seq-length 63 --recompute-granularity full --distribute-saved-activations "
 #define REUSED                                                                 \
     "--fp8-format e4m3 --fp8-recipe mxfp8 --fp8-param-gather "                 \
     "--use-distributed-optimizer --reuse-grad-buf-for-mxfp8-param-ag "
@@ -86,6 +89,16 @@ static const struct {
      "--save x --save-interval 2 --non-persistent-save-interval 1", "",
      "--non-persistent-save-interval over 0 beside --save needs "
      "--non-persistent-ckpt-type"},
+    {"core/tensor_parallel/random.py:637",
+     DISTRIBUTED
+     "--micro-batch-size 1 --tensor-model-parallel-size 2 --recompute-method uniform --recompute-num-layers 1",
+     "",
+     "parallel.tensor = 2 does not divide the 4095 numbers of a layer's input"},
+    {"core/tensor_parallel/random.py:637",
+     DISTRIBUTED
+     "--micro-batch-size 2 --tensor-model-parallel-size 4 --recompute-method block --recompute-num-layers 1",
+     "",
+     "parallel.tensor = 4 does not divide the 8190 numbers of a layer's input"},
     {"training/checkpointing.py:709", "--async-save --ckpt-format torch " SAVES,
      "", "--async-save and --ckpt-format torch exclude each other beside"},
     {"training/training.py:3589", "--manual-gc --manual-gc-interval -1", "",
@@ -129,6 +142,12 @@ static const struct {
     {"--pipeline-model-parallel-comm-backend ucc",
      "CUDA_DEVICE_MAX_CONNECTIONS=8"},
     {"--pipeline-model-parallel-comm-backend nccl", ONE},
+    {DISTRIBUTED
+     "--micro-batch-size 2 --tensor-model-parallel-size 2 --recompute-method uniform --recompute-num-layers 1",
+     ""},
+    {DISTRIBUTED
+     "--micro-batch-size 1 --tensor-model-parallel-size 2 --recompute-method block --recompute-num-layers 0",
+     ""},
     {"--async-save " SAVES, ""},
     {SAVES "--non-persistent-save-interval 1", ""},
     {"--non-persistent-save-interval 1", ""},
