@@ -2,6 +2,7 @@
 #include "app/command_agree.h"
 
 #include "app/cli_flag.h"
+#include "app/operand_agree.h"
 #include "base/statement.h"
 #include "collectives/agreement.h"
 
@@ -67,6 +68,7 @@ me_status me_cli_agree(me_transport *transport, const me_cli *cli,
     me_str statement = {0};
     me_statement_add(&statement, "memest", "%s", ME_VERSION);
     me_statement_add(&statement, "the command", "%s", cli->command);
+    state_text("the operand of the command", me_operand_word(cli), &statement);
     const me_cli_flag *f = NULL;
     for (int i = 0; (f = me_cli_flag_at(i)) != NULL; i++) {
         if (!me_cli_list_has(not_stated, f->name)) {
@@ -75,5 +77,6 @@ me_status me_cli_agree(me_transport *transport, const me_cli *cli,
     }
     const me_status status = me_statement_agree(transport, &statement, diag);
     me_str_fini(&statement);
-    return status;
+    return status == ME_OK ? me_operand_files_agree(transport, cli, diag)
+                           : status;
 }

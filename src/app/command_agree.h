@@ -11,8 +11,8 @@
 #include "collectives/transport.h"
 
 /**
- * Do all processes run the same command of the same version with the same
- * flags? Flags that say what a process alone does (where its messages go, its
+ * Do all processes run the same command of the same version with the same operands
+ * and flags? Flags that say what a process alone does (where its messages go, its
  * threads), and those of the job, whose values count, are left out.
  * Collective.
  *
