@@ -102,7 +102,14 @@ static bool set_field(const me_option *option, void *field, const char *text)
     return false;
 }
 
-/** The value comes last in the message, because it may be long. */
+/** Is it a number of bytes, but of too few? */
+static bool is_too_small(const me_option *option, const char *value)
+{
+    uint64_t bytes = 0;
+    return me_parse_bytes(value, &bytes) == ME_OK &&
+           (double)bytes < option->min;
+}
+
 /** Is it a number of bytes, but of too many? */
 static bool is_beyond(const me_option *option, const char *value)
 {
@@ -112,20 +119,31 @@ static bool is_beyond(const me_option *option, const char *value)
            (status == ME_OK && (double)bytes > option->max);
 }
 
+/** What would be right in place of @p value. */
+static void describe_right(const me_option *option, const char *value,
+                           me_str *range)
+{
+    const bool is_size = option->type == ME_OPTION_SIZE;
+    const char *unit = is_size ? me_lacking_unit(value) : NULL;
+    if (unit != NULL) {
+        me_str_printf(range, "at least 1MiB: did you mean %s%s?", value, unit);
+    } else if (is_size && is_too_small(option, value)) {
+        me_str_printf(range, "at least %lluMiB",
+                      (unsigned long long)((uint64_t)option->min >> 20U));
+    } else if (is_size && is_beyond(option, value)) {
+        me_str_printf(range, "at most %lluTiB: it is out of range",
+                      (unsigned long long)((uint64_t)option->max >> 40U));
+    } else {
+        me_option_format_range(option, range);
+    }
+}
+
+/** The value comes last in the message, because it may be long. */
 static me_status refuse(const me_option *option, const char *value,
                         const me_origin *origin, me_diag *diag)
 {
     me_str range = {0};
-    const char *unit =
-        option->type == ME_OPTION_SIZE ? me_lacking_unit(value) : NULL;
-    if (unit != NULL) {
-        me_str_printf(&range, "at least 1MiB: did you mean %s%s?", value, unit);
-    } else if (option->type == ME_OPTION_SIZE && is_beyond(option, value)) {
-        me_str_printf(&range, "at most %lluTiB: it is out of range",
-                      (unsigned long long)((uint64_t)option->max >> 40U));
-    } else {
-        me_option_format_range(option, &range);
-    }
+    describe_right(option, value, &range);
     me_status status = me_str_status(&range);
     if (status == ME_OK && origin->name != NULL) {
         status = me_fail_at(diag, ME_ERR_CONFIG, origin->file, origin->line,
