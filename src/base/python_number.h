@@ -2,7 +2,7 @@
  * @file
  * Numbers as Python's int() and float() take them, for command lines that
  * Python's argparse reads: blanks around, a sign, single underscores between
- * digits, zeros in front.
+ * digits, zeros in front, the decimal digits of any script.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,6 +13,16 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+
+/**
+ * Append @p text with ASCII's digits and blanks in place of other scripts', and a
+ * question mark for all else beyond ASCII, as int() and float() see a text
+ * (CPython's
+ * _PyUnicode_TransformDecimalAndSpaceToASCII(), Unicode 15.0). Local.
+ *
+ * @param plain_out  its status is the caller's to look at
+ */
+void me_python_plain(const char *text, me_str *plain_out);
 
 /**
  * Write what int() takes as me_parse_u64() does, with a `-` before it if it is

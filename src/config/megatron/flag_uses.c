@@ -40,7 +40,7 @@ static const char *kind_of(const char *values, size_t *length_out)
 }
 
 /** As Python's argparse: -1 and -.5 are values, -1e-5 is not. */
-static bool is_negative_number(const char *text)
+static bool is_negative(const char *text)
 {
     const char *c = text + 1;
     const size_t before = strspn(c, "0123456789");
@@ -51,6 +51,19 @@ static bool is_negative_number(const char *text)
     c++;
     const size_t after = strspn(c, "0123456789");
     return after > 0 && c[after] == '\0';
+}
+
+/** Its \d is a decimal digit of any script. */
+static bool is_negative_number(const char *text)
+{
+    me_str plain = {0};
+    if (text[1] == '-') { // the most are flags
+        return false;
+    }
+    me_python_plain(text, &plain);
+    const bool is_one = is_negative(me_str_text(&plain));
+    me_str_fini(&plain);
+    return is_one;
 }
 
 static bool is_flag(const char *text)
@@ -154,11 +167,14 @@ static bool normalize(me_flag_use *use, const char *value, me_str *normal)
         return me_python_float(value, normal) &&
                me_parse_double(me_str_text(normal), &number) == ME_OK;
     }
+    if (letter == 'p' && strchr(value, '[') != NULL) {
+        me_str_append(normal, value); // Python's own, which eval() reads
+        return true;
+    }
     if (letter == 't' || letter == 'p') {
-        me_str_append(normal, value);
-        return letter == 't' ? is_tuple(value)
-                             : strchr(value, '[') != NULL ||
-                                   is_whole(value, strlen(value));
+        me_python_plain(value, normal);
+        value = me_str_text(normal);
+        return letter == 't' ? is_tuple(value) : is_whole(value, strlen(value));
     }
     use->spelling = find_spelling(use->name, value);
     me_str_append(normal, use->spelling != NULL ? use->spelling->meant : value);

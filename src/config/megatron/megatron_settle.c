@@ -2,6 +2,7 @@
 /* What validate_args() makes of several flags together. */
 #include "base/input.h"
 #include "base/parse.h"
+#include "base/python_number.h"
 #include "base/size.h"
 #include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
@@ -52,7 +53,7 @@ bool me_megatron_shards_no_more(const me_flag_use *use,
 static bool read_amount(const char *text, size_t length, double *amount_out)
 {
     static const char suffixes[] = "KMBT";
-    char number[32];
+    char number[64];
     if (length == 0 || length >= sizeof number) {
         return false;
     }
@@ -66,7 +67,11 @@ static bool read_amount(const char *text, size_t length, double *amount_out)
             factor *= 1000;
         }
     }
-    const bool is_read = me_parse_double(number, amount_out) == ME_OK;
+    me_str plain = {0};
+    const bool is_read =
+        me_python_float(number, &plain) &&
+        me_parse_double(me_str_text(&plain), amount_out) == ME_OK;
+    me_str_fini(&plain);
     *amount_out *= factor;
     return is_read && *amount_out >= 0 && *amount_out < 1e18;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Real numbers that Python's float() takes, and what Megatron-LM asks of them. */
+/* Real numbers that Python's float() takes, and what Megatron-LM asks of them;
+ * digits that are not ASCII's. */
 #include "command_job.h"
 
 #define EXPERTS                                                                 \
@@ -218,12 +219,35 @@ static void test_reals__not_asked(void **state)
     }
 }
 
+/* Decimal digits of any script, as int(), float() and argparse's \d have them: 1000
+ * and 64 in full width, -1.5 and 128 in Arabic-Indic digits. */
+static void test_reals__digits_of_any_script(void **state)
+{
+    (void)state;
+    me_config *config = NULL;
+    me_diag diag = {.status = ME_OK};
+    (void)make_job(
+        "--vocab-size \xef\xbc\x91\xef\xbc\x90\xef\xbc\x90\xef\xbc\x90 "
+        "--kv-channels \xef\xbc\x96\xef\xbc\x94 "
+        "--window-size (\xd9\xa1\xd9\xa2\xd9\xa8,0) "
+        "--window-attn-skip-freq \xd9\xa2 --clip-grad -\xd9\xa1.\xd9\xa5",
+        "", "--vocab-size", &diag, &config);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(config->model.vocab_size, 1000);
+    assert_int_equal(config->model.kv_channels, 64);
+    assert_int_equal(config->model.window_keys, 129);
+    assert_string_equal(config->model.window_attn_skip_freq, "2");
+    assert_true(config->optimizer.clip_grad <= 0);
+    me_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reals__taken),
         cmocka_unit_test(test_reals__refused),
         cmocka_unit_test(test_reals__not_asked),
+        cmocka_unit_test(test_reals__digits_of_any_script),
     };
     return cmocka_run_group_tests_name("config_reals", tests, NULL, NULL);
 }

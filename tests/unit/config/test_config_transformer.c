@@ -219,6 +219,7 @@ static void test_transformer__batch_steps(void **state)
         {"0:32,250B:64", NULL},
         {"1023:.064k", NULL},
         {"250B:64,0:32", NULL},
+        {"0:\xd9\xa3\xd9\xa2,1_0K:64", NULL}, // as float() takes them
         {"0:3x", "must be THRESHOLD:SIZE"},
         {"384", "must be THRESHOLD:SIZE"},
         {"0:-4", "must be THRESHOLD:SIZE"},
