@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/input.h"
 #include "base/outfile_guard.h"
+#include "base/outfile_unnamed.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ enum {
 struct me_outfile {
     char *target;  /**< what the user named, links resolved */
     char *beside;  /**< what is written; NULL: the target itself */
+    bool is_named; /**< there is a file of that name; else it is a template */
     FILE *stream;  /**< NULL once closed */
     uint64_t lost; /**< requests for memory, before it was made */
     size_t guard;  /**< of the file beside; see me_outfile_guard_make() */
@@ -136,7 +138,11 @@ static me_status open_beside(me_outfile *file, mode_t mode, me_diag *diag)
         me_str_fini(&name);
         return me_fail(diag, ME_ERR_NOMEM, "no memory for a file name");
     }
-    const int descriptor = me_outfile_guard_make(name.text, &file->guard);
+    int descriptor = me_outfile_unnamed(name.text);
+    file->is_named = descriptor < 0;
+    if (file->is_named) {
+        descriptor = me_outfile_guard_make(name.text, -1, &file->guard);
+    }
     if (descriptor < 0) {
         me_str_fini(&name);
         return me_fail(diag, ME_ERR_IO, "cannot write %s: %s", file->target,
@@ -254,6 +260,17 @@ me_status me_outfile_truncate(me_outfile *file, uint64_t length, me_diag *diag)
     return ME_OK;
 }
 
+/** The file beside has its name from here on. @return false: errno says why not */
+static bool name_beside(me_outfile *file)
+{
+    if (file->beside == NULL || file->is_named) {
+        return true;
+    }
+    file->is_named = me_outfile_guard_make(file->beside, fileno(file->stream),
+                                           &file->guard) >= 0;
+    return file->is_named;
+}
+
 me_status me_outfile_commit(me_outfile *file, me_diag *diag)
 {
     const me_status status = me_alloc_check(file->lost, ME_OK, diag);
@@ -263,7 +280,8 @@ me_status me_outfile_commit(me_outfile *file, me_diag *diag)
     errno = 0;
     const bool is_written =
         ferror(file->stream) == 0 && fflush(file->stream) == 0 &&
-        (file->beside == NULL || fsync(fileno(file->stream)) == 0);
+        (file->beside == NULL || fsync(fileno(file->stream)) == 0) &&
+        name_beside(file);
     const char *reason =
         is_written ? NULL : me_stream_reason(file->stream, errno);
     errno = 0;
@@ -292,7 +310,7 @@ void me_outfile_destroy(me_outfile *file)
     if (file->stream != NULL) {
         (void)fclose(file->stream);
     }
-    if (file->beside != NULL) {
+    if (file->beside != NULL && file->is_named) {
         (void)unlink(file->beside);
         me_outfile_guard_end(file->guard);
     }

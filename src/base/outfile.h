@@ -2,9 +2,11 @@
  * @file
  * A file that is written whole or not at all: the text goes beside the target
  * and takes its place once it is on the disk, so that a full disk or a killed
- * run leaves the old file as it was. A target that is not a regular file (a
- * terminal, a pipe, /dev/null) is written directly, and so is the file that stdout
- * or stderr goes to, behind what stands there: others write to it as well.
+ * run leaves the old file as it was. Until then it has no name, where the file
+ * system has such files, and where not, a signal that can be caught takes it.
+ * A target that is not a regular file (a terminal, a pipe, /dev/null) is written
+ * directly, and so is the file that stdout or stderr goes to, behind what stands
+ * there: others write to it as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -4,8 +4,10 @@
 #include "base/outfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +15,8 @@
 enum {
     GUARDS_MAX = 8,
     PATH_BYTES = 4096,
+    MARK_BYTES = 6,      /**< "XXXXXX", with which a template ends */
+    NAMES_MAX = 4096,    /**< that are tried */
     PATIENCE = 100000000 /**< turns in which a file is made */
 };
 
@@ -62,14 +66,35 @@ static size_t take(const char *name)
     return i;
 }
 
-int me_outfile_guard_make(char *name, size_t *guard_out)
+/** Give the file a name that no other has: not at random, since others' names of
+ *  this kind are seldom there. @return as me_outfile_guard_make() */
+static int link_unnamed(char *name, int unnamed)
+{
+    char path[32];
+    char *mark = name + strlen(name) - MARK_BYTES;
+    int linked = -1;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", unnamed);
+    for (unsigned i = 0; i < NAMES_MAX && linked != 0; i++) {
+        const unsigned number =
+            ((unsigned)getpid() * NAMES_MAX + i) & 0xffffffU;
+        (void)snprintf(mark, MARK_BYTES + 1, "%06x", number);
+        linked = linkat(AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+        if (linked != 0 && errno != EEXIST) {
+            break;
+        }
+    }
+    return linked == 0 ? unnamed : -1;
+}
+
+int me_outfile_guard_make(char *name, int unnamed, size_t *guard_out)
 {
     sigset_t signals;
     sigset_t before;
     me_ending_signals(&signals);
     (void)pthread_sigmask(SIG_BLOCK, &signals, &before);
     const size_t guard = take(name);
-    const int descriptor = mkstemp(name);
+    const int descriptor =
+        unnamed < 0 ? mkstemp(name) : link_unnamed(name, unnamed);
     const int error = errno;
     if (guard < GUARDS_MAX) {
         if (descriptor >= 0) {

@@ -14,10 +14,12 @@
  * Make a file as mkstemp() does, and guard it. Local.
  *
  * @param name       a template; filled in
+ * @param unnamed    a file without a name, which is given this one; −1: none, a
+ *                   file is made
  * @param guard_out  for me_outfile_guard_end(), also on failure
- * @return a descriptor; −1 with errno
+ * @return a descriptor, of @p unnamed itself; −1 with errno
  */
-int me_outfile_guard_make(char *name, size_t *guard_out);
+int me_outfile_guard_make(char *name, int unnamed, size_t *guard_out);
 
 /** The file is gone, or has its name: forget it. Local. */
 void me_outfile_guard_end(size_t guard);
