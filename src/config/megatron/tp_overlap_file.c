@@ -2,6 +2,7 @@
 /* The file of `--tp-comm-overlap-cfg`, as initialize_ub() of Transformer Engine
  * 2.17.1 (pytorch/module/base.py) looks at it. */
 #include "base/input.h"
+#include "base/parse.h"
 #include "base/yaml_text.h"
 #include "config/config_private.h"
 #include "config/megatron/megatron_arguments.h"
@@ -78,6 +79,12 @@ static bool is_true(const me_yaml_leaf *leaf)
                : leaf->n_values == 1 && strcmp(leaf->values[0], "0") != 0;
 }
 
+/** What add_ub() takes beside an entry's name. */
+static const char keys[] =
+    "method is_reduce_scatter num_sm cga_size set_sm_margin num_splits aggregate "
+    "atomic_gemm use_ce fp8_buf comm_priority gemm_priority "
+    "pipeline_rs_overlap_first_gemm";
+
 /** Does the file give @p entry another method than bulk? */
 static bool is_not_bulk(const overlap_file *f, const char *entry)
 {
@@ -120,11 +127,40 @@ static me_status note(const overlap_file *f, const char *what, me_effect effect)
 static const me_effect more = ME_HIGHER(SOME);
 static const me_effect less = ME_LOWER(SMALL);
 
+/** Products with counters, and FP8 in the buffer: of a job in FP8 alone. */
+static me_status take_switch(const overlap_file *f, const me_yaml_leaf *leaf,
+                             const overlap_entry *e)
+{
+    const bool is_fp8 = f->config->fp8.format != ME_FP8_NONE;
+    if (strcmp(leaf->key, "atomic_gemm") == 0 && is_true(leaf)) {
+        return is_fp8 ? note(f,
+                             "products with counters of their own; without "
+                             "them is estimated",
+                             more)
+                      : fail(f, leaf,
+                             "Transformer Engine has such products in FP8 "
+                             "alone",
+                             "");
+    }
+    if (strcmp(leaf->key, "fp8_buf") == 0 && is_true(leaf) && is_fp8 &&
+        scatters(f, e)) {
+        return note(f,
+                    "what is scattered goes in FP8; in bfloat16 is "
+                    "estimated",
+                    less);
+    }
+    return ME_OK;
+}
+
 static me_status take_leaf(const overlap_file *f, const me_yaml_leaf *leaf)
 {
     const overlap_entry *e = entry_of(leaf);
     if (e == NULL) {
         return ME_OK;
+    }
+    if (!me_names_have(keys, leaf->key, strlen(leaf->key))) {
+        return fail(f, leaf, "Transformer Engine takes no such key; it has ",
+                    keys);
     }
     if ((strcmp(e->name, "qkv_wgrad") == 0 && is_not_bulk(f, "qkv_dgrad")) ||
         (strcmp(e->name, "fc1_wgrad") == 0 && is_not_bulk(f, "fc1_dgrad"))) {
@@ -140,19 +176,7 @@ static me_status take_leaf(const overlap_file *f, const me_yaml_leaf *leaf)
         is_true(leaf) != scatters(f, e)) {
         return fail(f, leaf, "must be ", scatters(f, e) ? "1" : "0");
     }
-    if (strcmp(leaf->key, "atomic_gemm") == 0 && is_true(leaf)) {
-        return note(f,
-                    "products with counters of their own; without them is "
-                    "estimated",
-                    more);
-    }
-    if (strcmp(leaf->key, "fp8_buf") == 0 && is_true(leaf) && scatters(f, e)) {
-        return note(f,
-                    "what is scattered goes in FP8; in bfloat16 is "
-                    "estimated",
-                    less);
-    }
-    return ME_OK;
+    return take_switch(f, leaf, e);
 }
 
 static me_status read_text(overlap_file *f, const me_str *bytes)

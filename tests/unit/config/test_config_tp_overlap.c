@@ -101,21 +101,26 @@ static void test_tp_overlap__flags(void **state)
     me_config_destroy(config);
 }
 
+/* What is in FP8 in a buffer counts for jobs in FP8 alone. */
 static void test_tp_overlap__file(void **state)
 {
     (void)state;
     const char *const words[] = {"--tp-comm-overlap", "--tp-comm-overlap-cfg",
-                                 FILES "ring.yaml"};
-    me_config *config = NULL;
-    me_diag diag = {0};
-    assert_int_equal(launch(words, COUNT_OF(words), &config, &diag), ME_OK);
-    const me_tp_overlap_config *o = &config->tp_overlap;
-    assert_int_equal(o->qkv_dgrad, ME_OVERLAP_PIPELINE);
-    assert_int_equal(o->fc1_dgrad, ME_OVERLAP_RING_EXCHANGE);
-    assert_int_equal(o->proj_fprop, ME_OVERLAP_RING_EXCHANGE);
-    assert_int_equal(o->fc2_fprop, ME_OVERLAP_PIPELINE);
-    assert_true(list_has(&config->not_modelled, "--tp-comm-overlap-cfg"));
-    me_config_destroy(config);
+                                 FILES "ring.yaml", "--fp8-format", "hybrid"};
+    for (size_t n = COUNT_OF(words) - 2; n <= COUNT_OF(words); n += 2) {
+        me_config *config = NULL;
+        me_diag diag = {0};
+        assert_int_equal(launch(words, (int)n, &config, &diag), ME_OK);
+        const me_tp_overlap_config *o = &config->tp_overlap;
+        assert_int_equal(o->qkv_dgrad, ME_OVERLAP_PIPELINE);
+        assert_int_equal(o->fc1_dgrad, ME_OVERLAP_RING_EXCHANGE);
+        assert_int_equal(o->proj_fprop, ME_OVERLAP_RING_EXCHANGE);
+        assert_int_equal(o->fc2_fprop, ME_OVERLAP_PIPELINE);
+        assert_int_equal(
+            list_has(&config->not_modelled, "--tp-comm-overlap-cfg"),
+            n == COUNT_OF(words));
+        me_config_destroy(config);
+    }
 }
 
 static void test_tp_overlap__wrong_files(void **state)
@@ -133,6 +138,11 @@ static void test_tp_overlap__wrong_files(void **state)
          "proj_fprop.method = bulk: must be pipeline|ring_exchange", 3},
         {FILES "scatters.yaml", "fc1_dgrad.is_reduce_scatter = 1: must be 0",
          1},
+        {FILES "atomic.yaml",
+         "qkv_fprop.atomic_gemm = 1: Transformer Engine has such products in FP8 alone",
+         3},
+        {FILES "key.yaml",
+         "qkv_fprop.num_sms = 1: Transformer Engine takes no such key", 1},
         {FILES "none.yaml", "cannot open", 0},
     };
 
