@@ -113,7 +113,7 @@ FP8_SHARDS = ("PP1 `--use-megatron-fsdp --fp8-format hybrid --fp8-recipe tensorw
               "--fp8-param-gather`",
               f"{MFSDP[1]};{TENSORWISE[1]};train.fp8_param=true")
 INSTANCES = ("PP1 `--use-megatron-fsdp --num-distributed-optimizer-instances 2`",
-             of("L", MFSDP[1] + ";optimizer.num_distributed_optimizer_instances=2"))
+             of("LQ", MFSDP[1] + ";optimizer.num_distributed_optimizer_instances=2"))
 
 
 
@@ -174,9 +174,11 @@ SHARDS_MORE = Group(
             "weights are gathered again for the backward",
             ("PP1 `--use-torch-fsdp2 --torch-fsdp2-no-reshard-after-forward`",
              of("L", FSDP2[1]["L"] + ";parallel.torch_fsdp2_reshard_after_forward=false"))),
-        Row("one instance, PP1", of("L", "{alone}"),
-            "`--num-distributed-optimizer-instances 2` reduces inside of one first",
-            ("PP1, two", of("L", "{alone};optimizer.num_distributed_optimizer_instances=2"))),
+        Row("one instance, PP1",
+            of("LQ", "{alone};optimizer.num_distributed_optimizer_instances=1"),
+            "`--num-distributed-optimizer-instances 2` reduces inside of one first, and "
+            "half as many ranks share a state",
+            ("two", of("LQ", "{alone};optimizer.num_distributed_optimizer_instances=2"))),
     ))
 
 PRECISE = ("`--use-precision-aware-optimizer`", "optimizer.precision_aware=true")
@@ -208,9 +210,9 @@ GRADIENTS = Group(
             "weight gradients go into the buffer at once",
             ("it", "train.gradient_accumulation_fusion=false")),
         Row("without `--defer-embedding-wgrad-compute`",
-            of("LD", "train.defer_embedding_wgrad_compute=false"),
+            "train.defer_embedding_wgrad_compute=false",
             "inputs of the output layer wait for the flush",
-            ("it", of("LD", "train.defer_embedding_wgrad_compute=true"))),
+            ("it", "train.defer_embedding_wgrad_compute=true")),
     ))
 
 LOW = ("`--use-precision-aware-optimizer --main-grads-dtype bf16`",

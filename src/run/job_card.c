@@ -3,6 +3,7 @@
 
 #include "base/data_files.h"
 #include "config/framework.h"
+#include "config/megatron/te_versions.h"
 #include "device/machine.h"
 #include "run/cudnn_norms.h"
 #include "run/job_machine.h"
@@ -213,6 +214,8 @@ me_status me_job_card_make(me_config *config, me_diag *diag,
         status = me_machine_choose(config, diag, &job);
     }
     if (status == ME_OK) {
+        job.card.te_workspace_bytes =
+            me_te_version_workspace(config, job.card.te_workspace_bytes);
         status = me_environment_apply(config, diag, &job);
     }
     if (status == ME_OK) {

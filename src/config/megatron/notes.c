@@ -239,7 +239,9 @@ static const struct {
      "a weight's size of scratch while layers in FP8 are captured",
      ME_HIGHER(SOME)},
     {"impl.te_version", NULL, has_other_version,
-     "sizes are those of Transformer Engine 2.17.1", ME_EITHER(SOME)},
+     "sizes are those of Transformer Engine 2.17.1, but for cuBLAS's workspace "
+     "before 2.8",
+     ME_EITHER(SOME)},
     {"model.softmax_type", "--softmax-type", has_softmax_offset,
      "softmax with an offset; without is estimated", ME_HIGHER(MUCH)},
     {"model.kv_channels", "--kv-channels", has_padded_heads,

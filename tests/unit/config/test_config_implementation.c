@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes with Transformer Engine's and PyTorch's ways of running a job. */
+#include "config/megatron/te_versions.h"
 #include "job.h"
 
 /* Options of a small job with local layers, and what its refusal says; nothing: it
@@ -152,12 +153,40 @@ static void test_implementation__compilation_is_turned_off(void **state)
     }
 }
 
+/* get_cublas_workspace_size_bytes() of v2.4 to v2.17.1. */
+static void test_implementation__workspace_of_a_version(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *version;
+        uint64_t of_hopper;
+    } cases[] = {
+        {"2.17.1", 33555456},      {"2.8", 33555456}, {"2.8.0.post1", 33555456},
+        {"2.18.0.dev0", 33555456}, {"2.7", 33554432}, {"2.4.0", 33554432},
+        {"1.13", 33554432},        {"3.0", 33555456},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        me_config *config = me_config_create();
+        assert_non_null(config);
+        assert_int_equal(
+            me_config_set(config, "impl.te_version", cases[i].version, NULL),
+            ME_OK);
+        assert_int_equal(me_te_version_workspace(config, 33555456),
+                         cases[i].of_hopper);
+        assert_int_equal(me_te_version_workspace(config, 4 << 20), 4 << 20);
+        me_config_destroy(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_implementation__rules),
         cmocka_unit_test(test_implementation__grouped_dense_mlp),
         cmocka_unit_test(test_implementation__compilation_is_turned_off),
+        cmocka_unit_test(test_implementation__workspace_of_a_version),
     };
     return cmocka_run_group_tests_name("implementation", tests, NULL, NULL);
 }

@@ -315,7 +315,7 @@ static const refusal model_parallel_config[] = {
      "train.defer_embedding_wgrad_compute = true needs train.gradient_accumulation_fusion = true (no -"},
     {556,
      "--defer-embedding-wgrad-compute --pipeline-model-parallel-size 2 --wgrad-deferral-limit -1",
-     "", "--wgrad-deferral-limit -1: must be a whole number from 1 to 1000000"},
+     "", "--wgrad-deferral-limit -1: must be a whole number from 0 to 1000000"},
     {572,
      "--overlap-p2p-communication-warmup-flush --pipeline-model-parallel-size 2",
      "",

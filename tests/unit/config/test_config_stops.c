@@ -158,6 +158,9 @@ static const struct {
     {"--manual-gc --manual-gc-interval 0", ""},
     {"--manual-gc-interval -1", ""},
     {"--validation-set-names a b --eval-iters 0", ""},
+    {"--defer-embedding-wgrad-compute --pipeline-model-parallel-size 2 "
+     "--untie-embeddings-and-output-weights --wgrad-deferral-limit 0",
+     ""}, // all of them: model_parallel_config.py:415
 };
 
 static void test_stops__what_goes_together(void **state)
