@@ -115,7 +115,9 @@ static bool is_grouped(const me_config *config)
            config->impl.transformer == ME_TRANSFORMER_ENGINE;
 }
 
-/** TransformerConfig, TEGroupedMLP and SharedExpertMLP assert it. */
+/** TransformerConfig, TEGroupedMLP and SharedExpertMLP assert it. MLP.forward() adds
+ *  an expert's bias in place, to what is a view of Transformer Engine's linear, at
+ *  which PyTorch stops: seen on a card. */
 static me_status check_biases(const me_config *config, me_diag *diag)
 {
     const char *other = NULL;
@@ -125,6 +127,11 @@ static me_status check_biases(const me_config *config, me_diag *diag)
         other = "no moe.shared_expert_intermediate_size";
     } else if (is_grouped(config) && config->train.bias_dropout_fusion) {
         other = "train.bias_dropout_fusion = false (--no-bias-dropout-fusion)";
+    } else if (!is_grouped(config) && config->own->fork_sign == NULL &&
+               config->impl.transformer == ME_TRANSFORMER_ENGINE) {
+        other = "moe.grouped_gemm = true (--moe-grouped-gemm), since "
+                "Megatron-LM ends in the first expert of Transformer Engine's "
+                "that adds one";
     }
     return config->model.add_bias_linear && other != NULL
                ? me_fail(diag, ME_ERR_CONFIG,

@@ -104,7 +104,9 @@ static void test_implementation__grouped_dense_mlp(void **state)
         {FUSED "model.activation=swiglu model.add_bias_linear=false "
                "parallel.tensor=2 parallel.world_size=2",
          ME_OK, ""},
-        {FUSED "moe.num_experts=4 train.bias_gelu_fusion=false", ME_OK, ""},
+        {FUSED "moe.num_experts=4 model.add_bias_linear=false "
+               "train.bias_gelu_fusion=false",
+         ME_OK, ""},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -20,6 +20,8 @@
     "--fp8-format e4m3 --fp8-recipe mxfp8 --fp8-param-gather "                 \
     "--use-distributed-optimizer --reuse-grad-buf-for-mxfp8-param-ag "
 
+#define ONE_BY_ONE "--num-experts 8 --moe-token-dispatcher-type alltoall "
+
 /** Where core_v0.19.0 stops by its flags alone, once arguments and configurations
  *  are made: file and line, what is added to the base, what must be said. */
 static const struct {
@@ -28,6 +30,11 @@ static const struct {
     const char *variable; /**< before the program's name; "": none */
     const char *text;
 } refused[] = {
+    {"core/transformer/mlp.py:354", ONE_BY_ONE "--no-bias-gelu-fusion", "",
+     "model.add_bias_linear = true with experts needs moe.grouped_gemm = true"},
+    {"core/transformer/mlp.py:354",
+     ONE_BY_ONE "--quick-geglu --no-bias-gelu-fusion", "",
+     "model.add_bias_linear = true with experts needs moe.grouped_gemm = true"},
     {"core/distributed/distributed_data_parallel.py:180",
      "--calculate-per-token-loss --ddp-average-in-collective", "",
      "--calculate-per-token-loss and --ddp-average-in-collective exclude"},
@@ -158,6 +165,11 @@ static const struct {
     {"--manual-gc --manual-gc-interval 0", ""},
     {"--manual-gc-interval -1", ""},
     {"--validation-set-names a b --eval-iters 0", ""},
+    {ONE_BY_ONE "--no-bias-gelu-fusion --transformer-impl local", ""},
+    {ONE_BY_ONE "--disable-bias-linear", ""},
+    {ONE_BY_ONE "--moe-grouped-gemm --no-bias-gelu-fusion "
+                "--no-bias-dropout-fusion",
+     ""},
     {"--defer-embedding-wgrad-compute --pipeline-model-parallel-size 2 "
      "--untie-embeddings-and-output-weights --wgrad-deferral-limit 0",
      ""}, // all of them: model_parallel_config.py:415
