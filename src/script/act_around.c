@@ -252,6 +252,10 @@ int me_guise_around(int argc, char **argv)
         const int own = skip_option(&p, argc - at, argv + at);
         at += n > own ? n : own;
     }
+    if (p.image != NULL && is_among("shell", p.command) &&
+        me_guise_has_input()) {
+        return start(&inherit, is_container, me_guise_input_shell());
+    }
     // an image whose variable is empty: the command stands in its place
     return p.image != NULL && me_guise_is_started(p.image[0], p.image[1])
                ? start(&inherit, is_container, p.image)

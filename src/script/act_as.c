@@ -26,6 +26,14 @@ static bool takes_next(const char *word)
     return word[n] != '\0' && word[n + 1] == '\0';
 }
 
+/** `-s`, `-i`: a shell, which reads its input where no command follows. */
+static bool is_for_shell(const char *word)
+{
+    const size_t n = strcspn(word, letters_with_value);
+    return word[1] == '-' ? me_names_have("--shell --login", word, strlen(word))
+                          : strcspn(word, "si") < n;
+}
+
 /** An option of sudo's that keeps variables. */
 static void take_kept(me_inherit *inherit, const char *word)
 {
@@ -63,12 +71,14 @@ static int act_sudo(int argc, char **argv)
     const char *program = me_guise_base(argv[0]);
     const bool is_sudo = strcmp(program, "sudo") == 0;
     int at = 1;
+    bool is_shell = false;
     const char *folder = NULL;
     me_inherit inherit = {.is_clean = false};
     me_inherit_begin(&inherit, program);
     for (bool is_end = false; !is_end && at < argc && argv[at][0] == '-';) {
         const int n = takes_next(argv[at]) ? 2 : 1;
         is_end = strcmp(argv[at], "--") == 0;
+        is_shell |= is_for_shell(argv[at]);
         if (is_sudo) {
             take_kept(&inherit, argv[at]);
             take_folder(argv[at], argv[at + 1], &folder);
@@ -78,12 +88,13 @@ static int act_sudo(int argc, char **argv)
     for (; is_sudo && at < argc && strchr(argv[at], '=') != NULL; at++) {
         me_str_append_n(&inherit.sets, argv[at], strlen(argv[at]) + 1);
     }
-    if (at >= argc) {
+    if (at >= argc && !(is_shell && me_guise_has_input())) {
         return me_guise_nothing(argc, argv);
     }
+    char **command = at < argc ? argv + at : me_guise_input_shell();
     return folder != NULL && chdir(folder) != 0
                ? me_guise_fail(folder, "no such folder, which sudo goes to")
-               : me_guise_start_with(&inherit, argv + at);
+               : me_guise_start_with(&inherit, command);
 }
 
 /** What the words of su and runuser say. */

@@ -10,6 +10,7 @@
 #include "config/wrappers.h"
 #include "script/inherit.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -94,6 +95,17 @@ uint64_t me_again_file(const char *path);
  * @return true: it stands in such a job already, and is not to be started
  */
 bool me_again(uint64_t file, uint64_t words);
+
+/** Keep what is left of the input in a new file. @param path  set to the file's
+ *  @return false: it cannot be read, or kept */
+bool me_guise_keep_input(char path[PATH_MAX]);
+
+/** Is there anything on the input, for the shell that ssh without a command, salloc
+ *  and their like start? It is read to its end, and is the input again. */
+bool me_guise_has_input(void);
+
+/** The words of that shell; static. */
+char **me_guise_input_shell(void);
 
 /** sbatch and salloc: run the batch script, or the command, with the variables
  *  that Slurm sets. */

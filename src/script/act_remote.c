@@ -15,12 +15,18 @@ typedef struct remote {
     const char *names;
     const char *letters; /**< of options that have a value */
     int n_hosts;         /**< words in front of the command */
+    const char *sends; /**< a letter without which it reads no commands from its
+                              input; "": none is needed; NULL: it never does */
+    const char *mute; /**< letters with which it starts no shell on its input */
 } remote;
 
+/** By their manuals. */
 static const remote remotes[] = {
-    {"ssh", "BbcDEeFIiJLlmOopPQRSWw", 1}, {"pdsh", "wxgGltufRjI", 0},
-    {"clush", "wxgXltufoO", 0},           {"pssh parallel-ssh", "hHlpotxeX", 0},
-    {"tmux", "cefFLnNstSxy", 1}, // its own command stands for a host
+    {"ssh", "BbcDEeFIiJLlmOopPQRSWw", 1, "", "nNfGVOQW"},
+    {"pdsh", "wxgGltufRjI", 0, "", "qVL"},
+    {"clush", "wxgXltufoO", 0, "", "n"},
+    {"pssh parallel-ssh", "hHlpotxeX", 0, "I", ""},
+    {"tmux", "cefFLnNstSxy", 1, NULL, ""}, // its own command stands for a host
 };
 
 /** Does tmux start what follows, or type it? */
@@ -52,23 +58,57 @@ static const remote *find(const char *word)
     return NULL;
 }
 
+/** One option. @param sends  set if it makes the input commands
+ *  @param mute  set if no shell is started then
+ *  @return its words */
+static int read_option(const remote *r, const char *word, bool *sends,
+                       bool *mute)
+{
+    size_t n = 0;
+    if (word[1] == '-') {
+        return 1;
+    }
+    for (bool is_end = false; !is_end && word[n + 1] != '\0';) {
+        const char letter = word[++n];
+        *mute |= strchr(r->mute, letter) != NULL;
+        *sends |= r->sends != NULL && strchr(r->sends, letter) != NULL;
+        is_end = strchr(r->letters, letter) != NULL;
+    }
+    const bool has_value = n > 0 && strchr(r->letters, word[n]) != NULL;
+    return has_value && word[n + 1] == '\0' ? 2 : 1;
+}
+
+/** @param shell_out  without a command: does it start a shell on its input?
+ *  @return where its command begins; argc or more: it has none */
+static int find_command(const remote *r, int argc, char **argv, bool *shell_out)
+{
+    bool sends = r->sends != NULL && r->sends[0] == '\0';
+    bool mute = false;
+    int n_hosts = r->n_hosts;
+    int at = 1;
+    *shell_out = false;
+    while (at < argc && (argv[at][0] == '-' || n_hosts > 0)) {
+        const bool is_option = argv[at][0] == '-';
+        if (!is_option && !starts(r, argv[at])) {
+            return argc;
+        }
+        n_hosts -= is_option ? 0 : 1;
+        at += is_option ? read_option(r, argv[at], &sends, &mute) : 1;
+    }
+    *shell_out = sends && !mute && n_hosts == 0;
+    return at;
+}
+
 int me_guise_remote(int argc, char **argv)
 {
     static char bash[] = "bash";
     static char option[] = "-c";
     const remote *r = find(argv[0]);
-    int n_hosts = r == NULL ? 0 : r->n_hosts;
-    int at = 1;
-    while (r != NULL && at < argc && (argv[at][0] == '-' || n_hosts > 0)) {
-        const bool is_option = argv[at][0] == '-';
-        const bool has_value = is_option && argv[at][1] != '\0' &&
-                               argv[at][2] == '\0' &&
-                               strchr(r->letters, argv[at][1]) != NULL;
-        if (!is_option && !starts(r, argv[at])) {
-            return me_guise_nothing(argc, argv);
-        }
-        n_hosts -= is_option ? 0 : 1;
-        at += has_value ? 2 : 1;
+    bool is_shell = false;
+    const int at = r == NULL ? argc : find_command(r, argc, argv, &is_shell);
+    if (at >= argc && is_shell && me_guise_has_input()) {
+        me_guise_enter_elsewhere();
+        return me_guise_start(me_guise_input_shell());
     }
     if (r == NULL || at >= argc) {
         return me_guise_nothing(argc, argv);

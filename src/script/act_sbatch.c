@@ -9,7 +9,6 @@
 #include "script/record.h"
 #include "script/srun_step.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,27 +49,6 @@ static int fail_of(const char *what, const char *why)
     char line[448];
     (void)snprintf(line, sizeof line, "%s: %s", what, why);
     return fail("sbatch", line);
-}
-
-/** A script from standard input, in a file of its own. */
-static bool keep_input(char path[PATH_MAX])
-{
-    char bytes[4096];
-    const char *folder = getenv("TMPDIR");
-    (void)snprintf(path, PATH_MAX, "%s/sbatch-XXXXXX",
-                   folder == NULL ? "/tmp" : folder);
-    const int fd = mkstemp(path);
-    ssize_t n = fd < 0 ? -1 : 1;
-    while (n > 0) {
-        n = read(STDIN_FILENO, bytes, sizeof bytes);
-        if (n > 0 && write(fd, bytes, (size_t)n) != n) {
-            n = -1;
-        }
-    }
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    return n == 0;
 }
 
 /** Of the environment where it is called a job has what --export says, and so
@@ -155,15 +133,25 @@ static int start(me_batch *batch, const submission *s)
     return me_guise_start_own(s->words[0], s->words);
 }
 
-/** salloc(1): the command sees the allocation; without one a shell would wait for
- *  somebody. */
+/** Does salloc grant an allocation and end? */
+static bool has_no_shell(char **argv)
+{
+    bool is_found = false;
+    for (; !is_found && *argv != NULL; argv++) {
+        is_found = strcmp(*argv, "--no-shell") == 0;
+    }
+    return is_found;
+}
+
+/** salloc(1): the command sees the allocation; without one a shell, which reads the
+ *  input and else would wait for somebody. */
 static int allocate(int argc, char **argv)
 {
     static me_batch batch;
     me_batch_job job;
     const int at = 1 + me_batch_read_words(&batch, argc - 1,
                                            (const char *const *)(argv + 1));
-    if (at >= argc) {
+    if (at >= argc && (has_no_shell(argv) || !me_guise_has_input())) {
         return me_guise_nothing(argc, argv);
     }
     if (batch.wrong[0] != '\0' || !me_batch_settle(&batch, &job)) {
@@ -171,7 +159,7 @@ static int allocate(int argc, char **argv)
     }
     me_step_forget();
     me_batch_set_variables(&batch, &job);
-    return me_guise_start(argv + at);
+    return me_guise_start(at < argc ? argv + at : me_guise_input_shell());
 }
 
 int me_guise_sbatch(int argc, char **argv)
@@ -200,7 +188,7 @@ int me_guise_sbatch(int argc, char **argv)
     }
     static char shell[PATH_MAX] = "bash";
     char *file = at < argc ? argv[at] : given;
-    if (at >= argc && !keep_input(given)) {
+    if (at >= argc && !me_guise_keep_input(given)) {
         return fail_of("-", "no script on its input");
     }
     if (access(file, R_OK) != 0) {
