@@ -178,10 +178,19 @@ static me_tensor *first_of(const me_flow *flow)
     return flow->count == 0 ? NULL : flow->items[0];
 }
 
+/** What it receives is of the stream of communication, on which it is called. */
+static void post_forward(run *r, const me_plan_hooks *hooks)
+{
+    me_engine *e = nn_of(r->f)->e;
+    const uint8_t stream = me_stream_set(e, ME_STREAM_DISPATCH);
+    hooks->post_forward(hooks->self, first_of(&r->x));
+    me_stream_set(e, stream);
+}
+
 static void end(run *r, me_layer_plan *last, const me_plan_hooks *hooks)
 {
     if (r->f != NULL && hooks->post_forward != NULL) {
-        hooks->post_forward(hooks->self, first_of(&r->x));
+        post_forward(r, hooks);
     }
     if (r->b != NULL && hooks->post_backward != NULL) {
         hooks->post_backward(hooks->self, first_of(&r->gradient));

@@ -52,7 +52,8 @@ typedef struct me_plan_hooks {
     void *self;
     void (*pre_forward)(void *self);
     void (*pre_backward)(void *self);
-    /** Receives what the chunk sends to the next stage. */
+    /** Receives what the chunk sends to the next stage. Called on the stream of
+     *  communication, the others on that of computation. */
     void (*post_forward)(void *self, me_tensor *output);
     /** And to the one before. */
     void (*post_backward)(void *self, me_tensor *gradient);
