@@ -212,7 +212,7 @@ me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter)
     }
     me_node *node = accumulator(e, parameter);
     if (node != NULL) {
-        node->data.flag = true; // lives on the side stream
+        node->stream = ME_STREAM_SIDE;
     }
     return node;
 }

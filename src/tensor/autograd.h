@@ -272,7 +272,8 @@ void me_tape_be_quiet(me_engine *e, bool is_quiet);
 void me_tape_at_end(me_engine *e, void (*on_end)(void *self, me_engine *e),
                     void *self);
 
-/** Make the parameter's AccumulateGrad now and hold it (as DDP's hooks do). */
+/** Make the parameter's AccumulateGrad now and hold it (as DDP's hooks do). It, and
+ *  what it tells, run on the side stream. */
 me_node *me_accumulator_hold(me_engine *e, me_tensor *parameter);
 
 /** The leaf's AccumulateGrad, made if it is not alive; the caller holds it.

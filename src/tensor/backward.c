@@ -41,7 +41,7 @@ static me_tensor *make_sum(me_engine *e, const me_tensor *a, const me_tensor *b)
  *  data-parallel wrapper made there. */
 static bool is_on_side_stream(const me_node *node)
 {
-    return node->variable != NULL && node->data.flag;
+    return node->variable != NULL && node->stream == ME_STREAM_SIDE;
 }
 
 /** InputBuffer::add() runs on the stream of the node that it adds for, and a new
@@ -49,8 +49,7 @@ static bool is_on_side_stream(const me_node *node)
 static me_tensor *make_sum_for(me_engine *e, const me_node *next,
                                const me_tensor *a, const me_tensor *b)
 {
-    const uint8_t stream = me_stream_set(
-        e, is_on_side_stream(next) ? ME_STREAM_SIDE : next->stream);
+    const uint8_t stream = me_stream_set(e, next->stream);
     const uint8_t mempool = me_mempool_set(e, next->mempool);
     me_tensor *sum = make_sum(e, a, b);
     me_mempool_set(e, mempool);

@@ -213,7 +213,7 @@ static void visit_left(me_trainer *t, const me_ddp_buffer *buffer,
 }
 
 /** One more gradient of @p bucket is there; a group that has all its own is
- *  reduced, from the backward's stream. The first iteration only learns how many
+ *  reduced, on the running stream. The first iteration only learns how many
  *  come (register_grad_ready()). */
 static void register_gradient(me_trainer *t, int32_t chunk,
                               const me_ddp_buffer *buffer, uint32_t bucket)
@@ -227,15 +227,14 @@ static void register_gradient(me_trainer *t, int32_t chunk,
     buffer->left_in_bucket[bucket]--;
     me_bucket_group_visit(t, chunk, buffer->sharing, group, visit_left, &left);
     if (left == 0) {
-        const uint8_t stream = me_stream_set(t->e, ME_STREAM_SIDE);
         me_bucket_group_reduce(t, chunk, buffer->sharing, group);
-        me_stream_set(t->e, stream);
         t->ddp[chunk].is_reduced = true;
     }
 }
 
-/** The hook of a parameter's AccumulateGrad: main_grad += grad, unless the product
- *  that made the gradient has added it; grad = None. */
+/** The hook of a parameter's AccumulateGrad, which is on the side stream, or what
+ *  backward_dw() calls, on its own: main_grad += grad, unless the product that made
+ *  the gradient has added it; grad = None. */
 static void on_grad(void *self, me_engine *e, me_tensor *tensor)
 {
     me_trainer *t = self;

@@ -178,6 +178,58 @@ static void test_ddp__overlapped_reduction(void **state)
     test_trainer_fini(&r);
 }
 
+/** Norms of buckets, by the stream that they are made on. */
+static void count_norms(void *self, const me_event *event)
+{
+    int *norms = self;
+    if (event->kind == ME_EVENT_ALLOC &&
+        strcmp(event->op, "linalg_vector_norm") == 0) {
+        norms[event->stream]++;
+    }
+}
+
+static void hand_over(test_trainer *r, const me_parameter *p)
+{
+    me_engine *e = r->t.e;
+    const me_frame frame = me_enter(e);
+    me_tensor *gradient = me_retain(me_empty_like(e, "g", p->tensor));
+    me_leave(e, frame, NULL);
+    me_hand_over_grad(e, p->tensor, &gradient);
+}
+
+/* The hook of an AccumulateGrad runs on the stream that DDP made it on; what a
+ * module's backward_dw() calls, on the stream of that. */
+static void test_ddp__reduces_on_the_stream_of_the_hook(void **state)
+{
+    (void)state;
+    int norms[ME_STREAMS] = {0};
+    test_trainer r;
+    test_trainer_init(&r, 1);
+    me_engine *e = r.t.e;
+
+    r.config.optimizer.overlap_grad_reduce = true;
+    r.config.train.check_for_nan_in_loss_and_grad = true;
+    me_ddp_create(&r.t, 0);
+    me_engine_observe(e, (me_observer){.on_event = count_norms, .self = norms});
+    for (int32_t i = 0; i < 2; i++) {
+        r.t.iteration = i;
+        me_ddp_zero_grad(&r.t);
+        me_tensor *x = me_test_leaf(e, ME_SHAPE(4, 1, 3));
+        me_tensor *y = me_column_linear(
+            &r.t.nn, &r.fc, me_norm_forward(&r.t.nn, &r.norm, x), NULL);
+        (void)test_backward(&r.model.events, y);
+    }
+    assert_int_equal(norms[ME_STREAM_SIDE], 1);
+    assert_int_equal(norms[ME_STREAM_DEFAULT], 0);
+
+    me_ddp_zero_grad(&r.t);
+    hand_over(&r, r.fc.weight);
+    hand_over(&r, r.norm.weight);
+    assert_int_equal(norms[ME_STREAM_SIDE], 1);
+    assert_int_equal(norms[ME_STREAM_DEFAULT], 1);
+    test_trainer_fini(&r);
+}
+
 /* Sums in float32: the bucket, 128 elements of two bytes, goes by all-to-all into
  * one as large; then the sum of the rank's part, here all of it, of four. */
 static void test_ddp__sums_in_float32(void **state)
@@ -237,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_ddp__reduction),
         cmocka_unit_test(test_ddp__checks_for_nan),
         cmocka_unit_test(test_ddp__overlapped_reduction),
+        cmocka_unit_test(test_ddp__reduces_on_the_stream_of_the_hook),
         cmocka_unit_test(test_ddp__sums_in_float32),
         cmocka_unit_test(test_ddp__optimizer_is_built),
     };
