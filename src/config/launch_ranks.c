@@ -394,7 +394,9 @@ static me_status settle_partition(me_launch_ranks *r, me_config *config,
     me_site_partition partition;
     const bool is_default = r->partition == NULL ||
                             strcmp(r->partition, ME_SLURM_NO_PARTITION) == 0;
-    if (r->gpus.type[0] != '\0' || (r->partition == NULL && !r->srun.is_used)) {
+    if ((r->gpus.type[0] != '\0' &&
+         strchr(r->gpus.type, ME_SLURM_EITHER) == NULL) ||
+        (r->partition == NULL && !r->srun.is_used)) {
         return ME_OK;
     }
     const me_status status = me_site_partition_find(

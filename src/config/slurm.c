@@ -194,31 +194,43 @@ bool me_slurm_card_find(const char *type, me_str *name_out)
     return find_cards(type, name_out) == 1;
 }
 
+/** Take a feature that is the name of a card, or of several, which have to be told
+ *  apart then. @param first  the name of the card that was the first; "": none was */
+static me_status take_feature(const char *feature, char first[ME_SLURM_TYPE],
+                              char type[ME_SLURM_TYPE])
+{
+    me_str name = {0};
+    const bool is_card = find_cards(feature, &name) > 0;
+    const me_status status = me_str_status(&name);
+    const size_t length = strlen(type);
+    if (is_card && status == ME_OK && length == 0) {
+        (void)snprintf(first, ME_SLURM_TYPE, "%s", me_str_text(&name));
+        memcpy(type, feature, strlen(feature) + 1);
+    } else if (is_card && status == ME_OK &&
+               strcmp(first, me_str_text(&name)) != 0) {
+        (void)snprintf(type + length, ME_SLURM_TYPE - length, "%c%s",
+                       ME_SLURM_EITHER, feature);
+    }
+    me_str_fini(&name);
+    return status;
+}
+
 me_status me_slurm_constraint_read(const char *text,
                                    char type_out[ME_SLURM_TYPE])
 {
     static const char between[] = "&|,()[]*: ";
-    int n_found = 0;
+    char first[ME_SLURM_TYPE] = "";
     me_status status = ME_OK;
     type_out[0] = '\0';
     text += strspn(text, between);
     while (*text != '\0' && status == ME_OK) {
         char feature[ME_SLURM_TYPE];
-        me_str name = {0};
         const size_t length = strcspn(text, between);
         (void)snprintf(feature, sizeof feature, "%.*s",
                        length < sizeof feature ? (int)length : 0, text);
-        if (find_cards(feature, &name) > 0) { // of several the card is asked
-            n_found++;
-            memcpy(type_out, feature, sizeof feature);
-        }
-        status = me_str_status(&name);
-        me_str_fini(&name);
+        status = take_feature(feature, first, type_out);
         text += length;
         text += strspn(text, between);
-    }
-    if (n_found != 1 || status != ME_OK) {
-        type_out[0] = '\0';
     }
     return status;
 }

@@ -15,7 +15,9 @@
 #include <stdint.h>
 
 enum {
-    ME_SLURM_TYPE = 64
+    ME_SLURM_TYPE = 64,
+    ME_SLURM_EITHER =
+        '|' /**< between types of which nobody knows which it is */
 };
 
 /** SLURM_JOB_PARTITION of a batch script that names none: memest asks no
@@ -84,7 +86,8 @@ bool me_slurm_card_find(const char *type, me_str *name_out);
  * The type that a constraint such as `h100&ib` means: the one of its features
  * that is the name of a card, or of several, such as `a100`. Local.
  *
- * @param type_out  "": none is, or several are
+ * @param type_out  "": none is; of features of several cards all, with
+ *                  ME_SLURM_EITHER between them
  * @return ME_OK, ME_ERR_NOMEM
  */
 me_status me_slurm_constraint_read(const char *text,

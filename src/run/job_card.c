@@ -4,6 +4,7 @@
 #include "base/data_files.h"
 #include "config/framework.h"
 #include "config/megatron/te_versions.h"
+#include "config/slurm.h"
 #include "device/machine.h"
 #include "run/cudnn_norms.h"
 #include "run/job_machine.h"
@@ -17,6 +18,12 @@ static me_status load_named(const char *name, me_diag *diag,
                             me_device_card *card_out, me_rates *rates_out)
 {
     me_str path = {0};
+    if (strchr(name, ME_SLURM_EITHER) != NULL && strchr(name, '/') == NULL) {
+        return me_fail(diag, ME_ERR_CONFIG,
+                       "--constraint names several cards, %.64s: say which one "
+                       "the job gets (--device)",
+                       name);
+    }
     me_status status = me_data_find(&me_data_cards, name, diag, &path);
     if (status == ME_OK) {
         status = me_device_card_load(me_str_text(&path), diag, card_out);

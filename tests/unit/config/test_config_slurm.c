@@ -93,10 +93,11 @@ static void test_reads_constraints(void **state)
         const char *text;
         const char *type; /**< NULL: it says none */
     } cases[] = {
-        {"h100", "h100"},     {"ib&h100_80gb", "h100_80gb"},
-        {"[h100*2]", "h100"}, {"h100|h200", NULL},
-        {"ib,nvme", NULL},    {"", NULL},
-        {"gpu&a100", "a100"}, {"(l40s)", "l40s"},
+        {"h100", "h100"},           {"ib&h100_80gb", "h100_80gb"},
+        {"[h100*2]", "h100"},       {"h100|h200", "h100|h200"},
+        {"ib,nvme", NULL},          {"", NULL},
+        {"gpu&a100", "a100"},       {"(l40s)", "l40s"},
+        {"h100&H100_80GB", "h100"}, {"[a100*2|ib&h100]", "a100|h100"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
