@@ -195,7 +195,7 @@ bool me_slurm_card_find(const char *type, me_str *name_out)
 }
 
 /** Take a feature that is the name of a card, or of several, which have to be told
- *  apart then. @param first  the name of the card that was the first; "": none was */
+ *  apart then. @param first  name of the card that was the first; "": none was */
 static me_status take_feature(const char *feature, char first[ME_SLURM_TYPE],
                               char type[ME_SLURM_TYPE])
 {

@@ -321,10 +321,22 @@ static me_status take_apart(reading *r, const me_yaml_leaf *leaf)
                : ME_OK;
 }
 
+/** A list of nothing is not null, for which TransformerConfig takes core_attn: no
+ *  module is recomputed. No flag can say so. */
+static bool is_no_module(const me_yaml_leaf *leaf)
+{
+    return leaf->is_list && leaf->n_values == 0 &&
+           strcmp(leaf->key, "recompute_modules") == 0;
+}
+
 static me_status take(reading *r, const me_yaml_leaf *leaf)
 {
     bool is_true = false;
     const char *value = "";
+    if (is_no_module(leaf)) {
+        return me_config_set(r->config, "recompute.core_attn", "false",
+                             r->diag);
+    }
     if (me_yaml_is_null(leaf) || leaf->n_values == 0 ||
         me_leaf_ends(leaf->path, "_target_")) {
         return ME_OK;

@@ -276,14 +276,20 @@ static me_status check_dtype(const me_config *config, me_diag *diag)
     return ME_OK;
 }
 
+/** Has no layer an MLP that is not experts? */
+static bool has_experts_alone(const me_config *config)
+{
+    return config->moe.num_experts > 0 &&
+           strcmp(config->moe.layer_freq, "1") == 0;
+}
+
 /** Only grouped experts have quick_geglu as one function: no other MLP may be. */
 static bool has_fused_quick_geglu(const me_config *config)
 {
     const me_moe_options *m = &config->moe;
-    return m->num_experts > 0 && m->grouped_gemm &&
+    return m->grouped_gemm && has_experts_alone(config) &&
            config->impl.transformer == ME_TRANSFORMER_ENGINE &&
-           m->shared_expert_intermediate_size == 0 &&
-           strcmp(m->layer_freq, "1") == 0;
+           m->shared_expert_intermediate_size == 0;
 }
 
 /** Megatron-LM itself stops at these, or never ends. */
@@ -302,7 +308,8 @@ static me_status check_fusion(const me_config *config, me_diag *diag)
                        me_choice_word(me_activation_choices, (int)activation));
     }
     if (config->recompute.granularity == ME_RECOMPUTE_SELECTIVE &&
-        config->recompute.mlp && config->model.add_bias_linear) {
+        config->recompute.mlp && config->model.add_bias_linear &&
+        !has_experts_alone(config)) {
         return me_fail(diag, ME_ERR_CONFIG,
                        "recompute.mlp = true does not go with "
                        "model.add_bias_linear = true, with which Megatron-LM's "

@@ -115,9 +115,9 @@ static bool is_grouped(const me_config *config)
            config->impl.transformer == ME_TRANSFORMER_ENGINE;
 }
 
-/** TransformerConfig, TEGroupedMLP and SharedExpertMLP assert it. MLP.forward() adds
- *  an expert's bias in place, to what is a view of Transformer Engine's linear, at
- *  which PyTorch stops: seen on a card. */
+/** TransformerConfig, TEGroupedMLP and SharedExpertMLP assert it. MLP.forward()
+ *  adds an expert's bias in place, to what is a view of Transformer Engine's
+ *  linear, at which PyTorch stops: seen on a card. */
 static me_status check_biases(const me_config *config, me_diag *diag)
 {
     const char *other = NULL;

@@ -30,6 +30,10 @@ static const struct {
     const char *variable; /**< before the program's name; "": none */
     const char *text;
 } refused[] = {
+    {"core/transformer/transformer_layer.py:512",
+     "--transformer-impl local --recompute-granularity selective "
+     "--recompute-modules mlp",
+     "", "with which Megatron-LM's backward never ends"},
     {"core/transformer/mlp.py:354", ONE_BY_ONE "--no-bias-gelu-fusion", "",
      "model.add_bias_linear = true with experts needs moe.grouped_gemm = true"},
     {"core/transformer/mlp.py:354",
@@ -167,6 +171,9 @@ static const struct {
     {"--validation-set-names a b --eval-iters 0", ""},
     {ONE_BY_ONE "--no-bias-gelu-fusion --transformer-impl local", ""},
     {ONE_BY_ONE "--disable-bias-linear", ""},
+    {ONE_BY_ONE "--no-bias-gelu-fusion --transformer-impl local "
+                "--recompute-granularity selective --recompute-modules mlp",
+     ""}, // transformer_layer.py:512: of layers without experts alone
     {ONE_BY_ONE "--moe-grouped-gemm --no-bias-gelu-fusion "
                 "--no-bias-dropout-fusion",
      ""},
