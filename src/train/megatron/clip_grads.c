@@ -313,12 +313,17 @@ static void agree_on_norms(me_trainer *t, const me_optimizer *o)
     me_drop(t->e, flag);
 }
 
-/** clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. */
+/** clip_grad_by_total_norm_fp32(), when the norm exceeds the limit. A
+ *  ChainedOptimizer has a norm even of what it does not clip; one optimizer of all
+ *  is in no chain, and MixedPrecisionOptimizer.step() has none then. */
 void me_clip_gradients(me_trainer *t, int count)
 {
     const bool is_fused = t->config->impl.optimizer == ME_OPTIMIZER_FUSED;
-    gradient_norms(t, count);
     const bool clips = t->config->optimizer.clip_grad > 0;
+    if (!clips && t->wrapper->has_one_optimizer) {
+        return;
+    }
+    gradient_norms(t, count);
     // A layer-wise optimizer asks for all that it is made of.
     const int apart = me_config_is_layer_wise(t->config) ? 1 : count;
     for (int i = 0; clips && i < apart && !t->optimizers[i].has_stepped; i++) {

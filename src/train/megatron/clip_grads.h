@@ -12,7 +12,8 @@
 struct me_trainer;
 
 /** get_grad_norm() of the first @p count optimizers, and their clipping. A norm
- *  that stays on the device is the trainer's from then on. */
+ *  that stays on the device is the trainer's from then on. One optimizer of all
+ *  that clips nothing has no norm. */
 void me_clip_gradients(struct me_trainer *t, int count);
 /** Transformer Engine's multi_tensor_l2norm() of @p numel elements. @return the
  *  norm, a variable of the running frame */

@@ -40,7 +40,8 @@ typedef struct me_model_wrapper {
     void (*fini)(struct me_trainer *t);
     bool has_own_main_parameters; /**< and gradients in their type: the
                                        optimizer makes none */
-    bool has_one_optimizer;       /**< of experts and all others together */
+    bool has_one_optimizer;       /**< of experts and all others together, which
+                                       no ChainedOptimizer steps */
     bool has_dtensors; /**< parameters and their gradients are DTensors: a
                             gradient is the parameter's own and a shard */
     bool can_repeat;   /**< actions may be repeated (repeat.h) */

@@ -439,10 +439,14 @@ static bool waits_for_parameters(const me_trainer *t)
             !t->config->optimizer.overlap_param_gather);
 }
 
-/** The gradients are ready and no step is skipped. */
+/** The gradients are ready and no step is skipped. Only an optimizer that is in
+ *  no chain times its clipping and its counting of zeros. */
 static void step_all(me_trainer *t, int count)
 {
+    const int timed = t->wrapper->has_one_optimizer ? 1 : 0;
+    me_start_timers(t, timed);
     me_clip_gradients(t, count);
+    me_start_timers(t, timed);
     if (t->config->optimizer.log_num_zeros_in_grad) {
         me_count_zeros(t, count);
     }
