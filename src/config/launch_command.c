@@ -258,6 +258,10 @@ static me_status step_option(walk *w, const me_wrapper *wrapper,
     if (option == NULL || (attached != NULL && option->n_values > 1)) {
         return fail_option(w, program);
     }
+    if (attached == NULL &&
+        me_wrapper_lacks_number(wrapper, option, word_at(w, 1))) {
+        attached = "";
+    }
     const int n_words = attached != NULL ? 1 : 1 + option->n_values;
     if (n_words > w->argc - w->at ||
         (n_words > 1 && me_launch_takes_no_value(wrapper, word_at(w, 1)))) {

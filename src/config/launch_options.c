@@ -130,7 +130,9 @@ me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
         *count_out = here;
         return ME_OK;
     }
-    if (strchr(value, '$') != NULL) {
+    if (value[0] == '\0') {
+        hint = "; nothing stands there";
+    } else if (strchr(value, '$') != NULL) {
         hint = "; the shell has not put in the variable's value";
     } else if (strchr(value, ':') != NULL || strchr(value, '-') != NULL) {
         hint = "; a range decides nothing: give the number that will run";
@@ -140,9 +142,9 @@ me_status me_launch_ranks_count(const me_launch_ranks *ranks, const char *name,
     return me_fail_flag(
         diag,
         me_fail(diag, ME_ERR_CONFIG,
-                "%.*s %.60s: must be a whole number from 1 to %d%s",
-                (int)me_min_u64(strcspn(name, "="), 60), name, value, 1 << 24,
-                hint),
+                "%.*s%s%.60s: must be a whole number from 1 to %d%s",
+                (int)me_min_u64(strcspn(name, "="), 60), name,
+                value[0] == '\0' ? "" : " ", value, 1 << 24, hint),
         name);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/nearest.h"
 #include "base/parse.h"
+#include "config/wrappers.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -173,9 +174,25 @@ static void keep_name(me_slurm_words *words, const entry *e)
     words->value = NULL;
 }
 
-/** The value of an option that needs one, in the next word. */
+/** Is a value a number of tasks or nodes? */
+static bool is_number(const char *name)
+{
+    static const char names[] = "nodes ntasks ntasks-per-node tasks-per-node "
+                                "ntasks-per-gpu ntasks-per-socket";
+    return me_names_have(names, name, strlen(name));
+}
+
+/** The value of an option that needs one, in the next word; "": a shell put an
+ *  empty variable there. */
 static me_slurm_read take_next(me_slurm_words *words)
 {
+    if (words->at + 1 < words->argc && is_number(words->name) &&
+        me_wrapper_is_no_number(words->argv[words->at + 1])) {
+        words->value = "";
+        words->at++;
+        words->letter = 0;
+        return ME_SLURM_OPTION;
+    }
     if (words->at + 1 >= words->argc) {
         return ME_SLURM_NO_VALUE;
     }

@@ -109,6 +109,20 @@ const me_wrapper_option *me_wrapper_option_of(const me_wrapper *wrapper,
 /** Is a word short for several options of one whose program takes such names? */
 bool me_wrapper_is_ambiguous(const me_wrapper *wrapper, const char *word);
 
+/** Can a word behind an option be no number: is it another option, a launcher or a
+ *  script? */
+bool me_wrapper_is_no_number(const char *word);
+
+/**
+ * Has an option that counts ranks or nodes no value, since a shell put an empty
+ * variable there? The launcher would end with an error; argparse says so itself of
+ * the options of Python's launchers, which are left out here.
+ *
+ * @param next  the word behind it; NULL: none
+ */
+bool me_wrapper_lacks_number(const me_wrapper *wrapper,
+                             const me_wrapper_option *option, const char *next);
+
 /** Words between a launcher's name and its options: `run` of `flux run`. @p argv
  *  begins behind the name. @return how many; -1: it starts nothing that is read */
 int me_wrapper_subcommand(const me_wrapper *wrapper, int argc,

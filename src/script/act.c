@@ -160,6 +160,10 @@ static int step_option(const me_wrapper *wrapper, char **argv, int left)
     const char *attached = NULL;
     const me_wrapper_option *option =
         me_wrapper_option_of(wrapper, argv[0], &attached);
+    if (option != NULL && attached == NULL &&
+        me_wrapper_lacks_number(wrapper, option, left > 1 ? argv[1] : NULL)) {
+        attached = "";
+    }
     const bool is_attached = attached != NULL;
     const int n = option == NULL || is_attached ? 1 : 1 + option->n_values;
     const char *value = is_attached ? attached : argv[1];
