@@ -146,7 +146,9 @@ static me_tensor *fused_weighted_quick_geglu(me_nn *nn, me_tensor *u,
         const me_frame inner = me_enter(e);
         me_tensor *halves[2] = {NULL, NULL};
         halve(nn, u, halves);
-        u = me_leave(e, inner, me_cat_last(e, halves[0], halves[1]));
+        u = me_cat_last(e, halves[0], halves[1]);
+        me_drop(e, halves[1]); // a tuple goes from its end
+        u = me_leave(e, inner, u);
     }
     me_tensor *offset = me_empty(e, "tensor", (me_dtype)u->dtype, ME_SCALAR);
     me_tensor *y =

@@ -341,25 +341,27 @@ typedef struct loss_variables {
     me_tensor *logits;
     me_tensor *num_tokens;
     me_tensor *loss;            /**< (b, s), masked */
-    me_tensor *for_log[3];      /**< is there a token; at least 1; the loss */
+    me_tensor *for_log[3];      /**< at least 1; is there a token; the loss */
     me_tensor *counts[2];       /**< correct, total */
     me_tensor *num_tokens_safe; /**< at least 1, of a loss per token */
     me_tensor *loss_mask;       /**< an argument: outlives the others */
 } loss_variables;
 
 /** `sum(loss) * (num_tokens > 0) / num_tokens.clamp(min=1)`, which the log
- *  reads; its graph keeps two of the scalars. */
+ *  reads; its graph keeps two of the scalars: the quotient's node, which goes
+ *  first, its divisor, the product's its factor. */
 static void loss_for_log(me_nn *nn, loss_variables *v)
 {
     me_engine *e = nn->e;
     me_tensor *log[3] = {NULL, NULL, NULL};
     me_tensor *sum = me_sum_detached(e, v->loss);
     me_tensor *is_any = me_scratch(e, "gt", 1);
-    log[0] = me_scratch(e, "to", 4);
+    log[1] = me_scratch(e, "to", 4);
     me_drop(e, is_any);
     me_tensor *product = me_scratch(e, "mul", 4);
     me_drop(e, sum);
-    log[1] = me_scratch(e, "clamp", 4);
+    log[0] = me_scratch(e, "clamp", 4);
+    me_name_last(e, log[1]);
     log[2] = me_scratch(e, "div", 4);
     me_drop(e, product);
     for (int i = 0; i < 3; i++) {

@@ -262,8 +262,8 @@ static void average_losses(me_trainer *t)
                    (me_call){ME_GROUP_DATA_CONTEXT, ME_COLLECTIVE_ALL_REDUCE,
                              ME_DTYPE_FLOAT32, 2, -1, false});
     t->new_mean_loss = me_retain(me_scratch(e, "div", 4));
-    for (int32_t i = 0; i < t->n_reports; i++) {
-        me_clear(e, &t->reports[i]);
+    for (int32_t i = t->n_reports; i > 0; i--) { // a list goes from its end
+        me_clear(e, &t->reports[i - 1]);
     }
     t->n_reports = 0;
     me_drop(e, sum);
