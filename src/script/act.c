@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "base/str.h"
+#include "config/launch_command.h"
 #include "config/slurm_options.h"
 #include "config/wrappers.h"
 #include "script/act_private.h"
@@ -343,6 +344,17 @@ static int find_program(int argc, char **argv, const me_wrapper **launcher_out,
                : 0;
 }
 
+/** Does a shell read what this process prints? It is no part of what the script
+ *  itself prints, as its trouble is. */
+static bool is_captured(void)
+{
+    struct stat out;
+    struct stat err;
+    return fstat(STDOUT_FILENO, &out) == 0 && S_ISFIFO(out.st_mode) &&
+           (fstat(STDERR_FILENO, &err) != 0 || out.st_dev != err.st_dev ||
+            out.st_ino != err.st_ino);
+}
+
 static int launch(int argc, char **argv)
 {
     const bool is_python = strncmp(me_guise_base(argv[0]), "python", 6) == 0;
@@ -354,9 +366,15 @@ static int launch(int argc, char **argv)
         me_guise_set_first(launcher, program - options + 1, argv + options - 1);
         return me_guise_start(argv + program);
     }
-    return is_python && !me_python_trains(argc, (const char *const *)argv)
-               ? me_guise_python(argc, argv, NULL)
-               : tell(argc, argv);
+    const char *const *words = (const char *const *)argv;
+    if (is_python && !me_python_trains(argc, words)) {
+        return me_guise_python(argc, argv, NULL);
+    }
+    if (is_python && is_captured() &&
+        !me_launch_names_job(argc - 1, words + 1)) {
+        (void)me_guise_nothing(argc, argv); // it may print a part of the job
+    }
+    return tell(argc, argv);
 }
 
 /** A file of the user's that is started by its path: by the interpreter that it

@@ -54,12 +54,24 @@ static void name_launcher(const me_script *script, char *text, size_t size)
     }
 }
 
+/** A file of Python's whose output the script reads: nobody runs it. */
+static bool is_program(const char *nothing)
+{
+    const char *file = nothing + strcspn(nothing, " ");
+    const size_t n = strcspn(file + (*file == ' '), " ");
+    return strncmp(nothing, "python", 6) == 0 && n > 3 &&
+           strncmp(file + 1 + n - 3, ".py", 3) == 0;
+}
+
 const char *me_script_mute(const me_script *script)
 {
     static const char *const begins[] = {"python -c", "python3 -c", "python -",
                                          "python3 -", "jq ",        "yq "};
     for (uint32_t i = 0; i < script->n_nothings; i++) {
         const char *nothing = script->nothings[i];
+        if (is_program(nothing)) {
+            return nothing;
+        }
         for (size_t j = 0; j < sizeof begins / sizeof *begins; j++) {
             const size_t n = strlen(begins[j]);
             const bool is_input = begins[j][n - 1] == '-';
