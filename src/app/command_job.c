@@ -194,6 +194,19 @@ static me_status say_strays(const me_launch_words *words, me_config *config,
     return status;
 }
 
+/** Of an array one task is acted out: the others may be other jobs. */
+static me_status say_array(me_config *config, me_diag *diag)
+{
+    const char *count = me_config_variable(config, "SLURM_ARRAY_TASK_COUNT");
+    const char *task = me_config_variable(config, "SLURM_ARRAY_TASK_ID");
+    return count == NULL || task == NULL || strcmp(count, "1") == 0
+               ? ME_OK
+               : me_config_assume(config, diag,
+                                  "task %.20s of the array's %.20s, of which "
+                                  "each may be another job (sbatch --array=N)",
+                                  task, count);
+}
+
 static me_status read_launch(const me_cli *cli, me_config *config,
                              me_diag *diag)
 {
@@ -215,6 +228,9 @@ static me_status read_launch(const me_cli *cli, me_config *config,
                                   "launch %" PRIu32 " of the %" PRIu32
                                   " jobs that the script launches (--launch)",
                                   words.number, words.n_jobs);
+    }
+    if (status == ME_OK) {
+        status = say_array(config, diag);
     }
     if (status == ME_OK && words.mute != NULL) {
         status = me_config_assume(config, diag,

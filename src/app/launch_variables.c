@@ -14,6 +14,13 @@ enum {
     NAME_BYTES = 128 /* longer ones are of no variable that counts */
 };
 
+/** Which task of an array it is, which reports say. */
+static bool is_of_array(const char *name)
+{
+    return strcmp(name, "SLURM_ARRAY_TASK_ID") == 0 ||
+           strcmp(name, "SLURM_ARRAY_TASK_COUNT") == 0;
+}
+
 bool me_launch_variable_counts(const char *variable)
 {
     char name[NAME_BYTES];
@@ -32,7 +39,7 @@ bool me_launch_variable_counts(const char *variable)
         const char *own = getenv(name);
         return own == NULL || strcmp(own, variable + length + 1) != 0;
     }
-    return me_launch_says_ranks(name) ||
+    return me_launch_says_ranks(name) || is_of_array(name) ||
            (rule != NULL && rule->kind != ME_VARIABLE_NO_EFFECT);
 }
 
