@@ -105,8 +105,9 @@ static void test_tp_overlap__flags(void **state)
 static void test_tp_overlap__file(void **state)
 {
     (void)state;
+    static const char ring[] = FILES "ring.yaml";
     const char *const words[] = {"--tp-comm-overlap", "--tp-comm-overlap-cfg",
-                                 FILES "ring.yaml", "--fp8-format", "hybrid"};
+                                 ring, "--fp8-format", "hybrid"};
     for (size_t n = COUNT_OF(words) - 2; n <= COUNT_OF(words); n += 2) {
         me_config *config = NULL;
         me_diag diag = {0};
