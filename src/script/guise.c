@@ -66,7 +66,7 @@ static const me_guise rows[] = {
      "vim vi nano less more watch top "
      "htop lspci lsmod dmesg logger ulimit renice chroot unshare nsenter "
      "losetup reboot shutdown poweroff useradd usermod passwd pkexec dos2unix "
-     "unzip zip",
+     "unzip zip cd",
      ME_GUISE_NOTHING, false},
 };
 
