@@ -37,13 +37,6 @@ static me_tensor *make_sum(me_engine *e, const me_tensor *a, const me_tensor *b)
     return sum;
 }
 
-/** Whether a node runs on the side stream: a parameter's AccumulateGrad that the
- *  data-parallel wrapper made there. */
-static bool is_on_side_stream(const me_node *node)
-{
-    return node->variable != NULL && node->stream == ME_STREAM_SIDE;
-}
-
 /** InputBuffer::add() runs on the stream of the node that it adds for, and a new
  *  sum is that stream's. */
 static me_tensor *make_sum_for(me_engine *e, const me_node *next,
@@ -77,11 +70,12 @@ static void tell_roots(me_engine *e, uint32_t count,
     }
 }
 
-/** InputBuffer::add(): a gradient that another stream works on next. */
+/** InputBuffer::add(): a gradient that another stream works on next; a parameter's
+ *  AccumulateGrad is on the side stream if the data-parallel wrapper made it. */
 static bool changes_stream(const me_node *node, const me_node *next)
 {
     return next->variable == NULL ? next->stream != node->stream
-                                  : is_on_side_stream(next);
+                                  : next->stream == ME_STREAM_SIDE;
 }
 
 /** InputBuffer::add(): the first gradient of an input moves to @p sum, which leaves
